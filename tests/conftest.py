@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from _pytest.doctest import DoctestModule
+from _pytest.terminal import TerminalReporter
 from hypothesis import settings
+from tests.produced import whole_run
 
 settings.register_profile("hitmiss", deadline=None, max_examples=60, derandomize=bool(os.environ.get("CI")))
 settings.register_profile("thorough", deadline=None, max_examples=500)
@@ -48,6 +50,25 @@ def chromium() -> Iterator[Any]:
         yield opened
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Record what a run of all tests finds."""
+    whole_run.begin(config)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run of all tests fails if a code of the catalogue was not produced."""
+    session.config.stash[PRODUCED] = whole_run.end(session)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Say which codes were not produced."""
+    for line in terminalreporter.config.stash.get(PRODUCED, []):
+        terminalreporter.write_line(line, red=True)
+
+
+PRODUCED = pytest.StashKey[list[str]]()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """In a fresh checkout the first import of a file also compiles it, which costs more than all else in collecting.
@@ -70,6 +91,15 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave what runs at night to `-m nightly`, and to who names a test by its id."""
+    if "nightly" in str(config.option.markexpr) or any("::" in argument for argument in config.args):
+        return
+    by_night = [item.get_closest_marker("nightly") is not None for item in items]
+    config.hook.pytest_deselected(items=[item for item, left in zip(items, by_night, strict=True) if left])
+    items[:] = [item for item, left in zip(items, by_night, strict=True) if not left]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -26,6 +26,7 @@ def tally_of(trials: Trials) -> Tally:
     return Tally.of_classes(trials.score[positive], trials.score[~positive])
 
 
+@pytest.mark.nightly
 def test_a_guarantee_over_units_holds_where_one_over_rows_does_not() -> None:
     """Ten frames per item: over rows the promise broke in more than a fifth of the repeats, promised 5 %."""
     rng, repeats = np.random.default_rng(0), 150
@@ -58,6 +59,7 @@ def verdicts(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray, 
     return rng.random(n) < 0.35 * (1 - confidence), confidence, rng.random(n) < 0.5
 
 
+@pytest.mark.nightly
 def test_the_least_confidence_keeps_the_slip_on_new_data() -> None:
     rng, repeats, broken = np.random.default_rng(2), 400, 0
     grid = np.round(np.arange(0, 1.01, 0.01), 2)
@@ -83,6 +85,7 @@ def test_the_least_confidence_over_units_is_no_lower_and_needs_enough_of_them() 
     assert bad.least is None and "most confident" in bad.reason
 
 
+@pytest.mark.nightly
 def test_least_confidences_of_both_verdicts_keep_both_rates_on_new_data() -> None:
     """Two limits chosen at once: at most 5 % of the draws break either of them, with and without units."""
     rng, repeats, broken = np.random.default_rng(4), 150, {"rows": 0, "units": 0}

@@ -126,10 +126,42 @@ def test_a_table_in_any_form_gives_the_same_numbers(form: str, tmp_path: Path) -
     assert made.estimates == hm.evaluate(tmp_path / "own.csv", **ROLES, **asked).estimates  # type: ignore[arg-type]
 
 
-def test_a_hugging_face_dataset_is_a_table() -> None:
+@pytest.mark.extras
+@pytest.mark.parametrize("form", ["dataset", "shuffled", "numpy", "streamed", "one split"])
+def test_a_hugging_face_dataset_is_a_table(form: str) -> None:
     datasets = pytest.importorskip("datasets")
-    made = hm.evaluate(datasets.Dataset.from_list(TABLE.to_dicts()), **ROLES, metrics="eer")
+    whole = datasets.Dataset.from_list(TABLE.to_dicts())
+    given = {
+        "dataset": lambda: whole,
+        "shuffled": lambda: whole.shuffle(seed=1),
+        "numpy": lambda: whole.with_format("numpy"),
+        "streamed": whole.to_iterable_dataset,
+        "one split": lambda: datasets.DatasetDict({"train": whole}),
+    }[form]()
+    made = hm.evaluate(given, **ROLES, metrics="eer")
     assert made["eer"].value == pytest.approx(hm.metrics.eer(LABEL, SCORE))
+    assert len(hm.read(given, **ROLES)) == TABLE.height
+
+
+@pytest.mark.extras
+def test_the_names_of_a_class_label_are_its_labels() -> None:
+    """0 is fake here: without the names that the dataset declares, 1 would be taken for the positive class."""
+    datasets = pytest.importorskip("datasets")
+    coded = datasets.Dataset.from_dict({"label": (1 - LABEL).tolist(), "score": SCORE.tolist()})
+    named = coded.cast_column("label", datasets.ClassLabel(names=["fake", "real"]))
+    assert hm.evaluate(named, positive="fake", metrics="eer")["eer"].value == pytest.approx(
+        hm.metrics.eer(LABEL, SCORE)
+    )
+    with pytest.raises(hm.DataError, match="'fake' and 'real'"):
+        hm.evaluate(named, metrics="eer")
+
+
+@pytest.mark.extras
+def test_several_splits_are_named() -> None:
+    datasets = pytest.importorskip("datasets")
+    whole = datasets.Dataset.from_list(TABLE.to_dicts())
+    with pytest.raises(hm.UsageError, match="train, test; give one"):
+        hm.evaluate(datasets.DatasetDict({"train": whole, "test": whole}), metrics="eer")
 
 
 def test_arrays_are_given_by_name() -> None:
@@ -216,7 +248,10 @@ def test_warnings_are_python_warnings() -> None:
     turned = hm.Trials.of(1 - LABEL, SCORE)
     with pytest.warns(hm.ResultWarning) as caught:
         made = hm.measure(turned, "roc_auc", bootstrap=100)
-    assert [str(w.message) for w in caught] == list(made.warnings) and made.warnings
+    assert [str(w.message) for w in caught] == [
+        text.replace("--higher negative", "higher='negative'") for text in made.warnings
+    ]
+    assert "higher='negative'" in str(caught[0].message), "Python is told of keywords"
     assert {w.filename for w in caught} == {__file__}
 
 

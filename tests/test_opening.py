@@ -12,7 +12,8 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials, stack
-from hitmiss.evaluation.protocol import find_protocol, fitting
+from hitmiss.evaluation.fitting import fitting
+from hitmiss.evaluation.protocol import find_protocol
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def test_results_are_no_trials(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     Results((Estimate("eer", 0.1),)).save(path)
     assert is_results(path)
-    with pytest.raises(DataError, match="holds figures, not trials"):
+    with pytest.raises(DataError, match="holds numbers, not trials"):
         open_run(str(path), None, None, ReadSpec())
     (tmp_path / "other.json").write_text(json.dumps([1]))
     (tmp_path / "broken.json").write_text("{")

@@ -17,7 +17,19 @@ import hitmiss
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-HEAVY = {"torch", "onnx", "transformers", "art", "llm", "review", "cluster", "remote", "sql", "duckdb", "spark"}
+HEAVY = {
+    "torch",
+    "onnx",
+    "transformers",
+    "art",
+    "llm",
+    "review",
+    "cluster",
+    "remote",
+    "sql",
+    "duckdb",
+    "spark",
+}
 """Extras that are in requirements-extras.txt instead of the lock."""
 
 
@@ -158,7 +170,7 @@ RELEASE = [
         ".github/dependabot.yml",
         ".github/CODEOWNERS",
         ".github/PULL_REQUEST_TEMPLATE.md",
-        ".github/ISSUE_TEMPLATE/bug.yml",
+        *(f".github/ISSUE_TEMPLATE/{name}.yml" for name in ("bug", "feature", "wrong_number")),
     ),
     *("SECURITY.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "Dockerfile"),
     *(".pre-commit-config.yaml", ".editorconfig", "CHANGELOG.md"),
@@ -169,3 +181,13 @@ def test_the_release_kit_is_whole() -> None:
     if not (ROOT / ".github").is_dir():
         pytest.skip("not a checkout")
     assert [name for name in RELEASE if not (ROOT / name).is_file()] == []
+
+
+def test_actions_and_the_image_are_pinned() -> None:
+    """A tag can be moved; a commit and a digest cannot. The image takes its versions from the lock."""
+    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    used = [found for path in workflows for found in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))]
+    assert used and [name for name in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", name)] == []
+    image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    assert re.search(r"^ARG PYTHON=\S+@sha256:[0-9a-f]{64}$", image, re.MULTILINE) and "requirements.lock" in image
+    assert [line for line in re.findall(r"^FROM (\S+)", image, re.MULTILINE) if line != "${PYTHON}"] == []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -357,9 +358,10 @@ def saved(tmp_path: Path) -> Path:
 
 
 def run(*words: object) -> Any:
-    return subprocess.run(
-        [sys.executable, "-m", "hitmiss", "probe", *map(str, words)], capture_output=True, text=True, check=False
-    )
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run_command(["probe", *map(str, words)])
+    return SimpleNamespace(returncode=code, stdout=out.getvalue(), stderr=err.getvalue())
 
 
 def test_the_verb_prints_json_that_equals_the_library(saved: Path) -> None:

@@ -1,4 +1,4 @@
-"""hitmiss evaluates detectors: the official figures of a field, with honest confidence intervals, per domain.
+"""hitmiss evaluates detectors: the official numbers of a field, with honest confidence intervals, per domain.
 
 There are three levels, with one call each (docs/api.md lists every public name):
 
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from hitmiss.derive.thresholds import best_threshold
     from hitmiss.engine.compare import compare
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
     from hitmiss.engine.rank import compare_all as rank
     from hitmiss.engine.ranking import Ranking
     from hitmiss.engine.repeats import over_repeats
     from hitmiss.evaluation.detecting import detect
-    from hitmiss.evaluation.protocol import evaluate, read
+    from hitmiss.evaluation.evaluate import evaluate, read
+    from hitmiss.evaluation.gate import gate
     from hitmiss.outofcore.stream import evaluate_streamed
     from hitmiss.probes.domain import probe
     from hitmiss.reports import figures
@@ -77,7 +77,7 @@ _HOMES = {
     "Tally": "hitmiss.core.tally.Tally",
     "Header": "hitmiss.core.header.Header",
     "Trials": "hitmiss.core.trials.Trials",
-    "read": "hitmiss.evaluation.protocol.read",
+    "read": "hitmiss.evaluation.evaluate.read",
     "at_bands": "hitmiss.derive.bands.at_bands",
     "guaranteed": "hitmiss.derive.bands.guaranteed",
     "calibrate": "hitmiss.derive.score_model.calibrate",
@@ -91,7 +91,7 @@ _HOMES = {
     "Ranking": "hitmiss.engine.ranking.Ranking",
     "rank": "hitmiss.engine.rank.compare_all",
     "over_repeats": "hitmiss.engine.repeats.over_repeats",
-    "gate": "hitmiss.engine.gate.gate",
+    "gate": "hitmiss.evaluation.gate.gate",
     "drift": "hitmiss.robustness.manipulation.drift",
     "probe": "hitmiss.probes.domain.probe",
     "attack": "hitmiss.attacks.campaign.attack",
@@ -99,7 +99,7 @@ _HOMES = {
     "perturbation": "hitmiss.attacks.family.perturbation",
     "register_attack": "hitmiss.attacks.family.attack",
     "board": "hitmiss.boards.board.board",
-    "evaluate": "hitmiss.evaluation.protocol.evaluate",
+    "evaluate": "hitmiss.evaluation.evaluate.evaluate",
     "detect": "hitmiss.evaluation.detecting.detect",
     "evaluate_streamed": "hitmiss.outofcore.stream.evaluate_streamed",
     "open_run": "hitmiss.claims.open.open_run",

@@ -150,7 +150,7 @@ def _resolved(metric: Question) -> Subject:
         name = metric.__name__
         known = all_metrics()
         if name not in known or known[name].function is not metric:
-            raise UsageError(f"{name} is not registered; put @hitmiss.metric(best=…) above it")
+            raise UsageError.of("not-registered", name=name)
         metric = name
     spec, entry, settings = resolve(metric)
     return Subject(str(spec), entry, settings)
@@ -185,13 +185,18 @@ def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
             "score": _probabilities(label, rng) if "probability" in entry.kinds else _scores(label, rng, number % 6),
             "decision": np.where(rng.random(n) < 0.3, rng.integers(FAILED, 2, n), label),
             "confidence": _rounded(rng.random(n), rng),
-            "unparsed": (rng.random(n) < 0.2).astype(np.int8),
+            **{mark: (rng.random(n) < 0.2).astype(np.int8) for mark in ("unparsed", "refused", "cut", "filtered")},
             "seconds": rng.exponential(2.0, n),
             "decision_clean": np.where(rng.random(n) < 0.2, 1 - label, label),
             **{name: (rng.random(n) < 0.6).astype(np.float64) for name in BITS},
             **{name: rng.exponential(1.0, n) for name in SIZES},
             "class_labels": np.stack([label, 1 - label, np.ones_like(label)], axis=1),
             "class_scores": np.round(rng.normal(size=(n, 3)), 1),
+            "utterance": np.array([f"u{i // 3}" for i in range(n)], dtype=object),
+            "segment": np.arange(n, dtype=np.float64),
+            "domain": np.where(np.arange(n) % 3 == 0, "news", "poetry"),
+            "attack": np.where(np.arange(n) % 5 == 0, "other", "none"),
+            "accepted": (np.arange(n) % 4 == 0).astype(int).astype(str),
             "asv_label": np.where(label == 0, "spoof", np.where(np.arange(n) % 2, "target", "nontarget")),
         }
         own = {name: _rounded(rng.normal(size=n), rng) for name in entry.columns if name not in columns}
@@ -265,7 +270,7 @@ def _duplicate(subject: Subject, case: Case, _: Generator) -> Breaches:
 def _weight(subject: Subject, case: Case, rng: Generator) -> Breaches:
     weight = rng.integers(0, 4, _size(case))
     kept = np.unique(case["label"], return_index=True)[1] if "label" in case else [0]
-    weight[kept] = 2  # each class keeps a row, so that the figure stays defined
+    weight[kept] = 2  # each class keeps a row, so that the number stays defined
     weighted = {**case, "weight": _frozen(weight)}
     found, repeated = subject(weighted), subject(_rows(case, np.repeat(np.arange(_size(case)), weight)))
     if subject.differ(found, repeated):

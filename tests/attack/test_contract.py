@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import hitmiss as hm
 from hitmiss.attacks.leads import LEADS
+from hitmiss.attacks.model import as_classifier
 from hitmiss.attacks.recordings import read_recordings
 from hitmiss.attacks.signals import read_signals
 from hitmiss.cli.main import run
@@ -205,8 +206,10 @@ def test_gradients_of_another_network_are_refused(data: Path) -> None:
 
 
 def test_raw_scores_are_not_attacked(data: Path) -> None:
-    with pytest.raises(UsageError, match="needs decisions"):
+    with pytest.raises(UsageError, match="one of 'auto', 'logit', 'probability'; found 'raw'"):
         attacked(logits, data, outputs="raw")
+    with pytest.raises(UsageError, match="needs decisions"):
+        as_classifier(logits, outputs="raw")
 
 
 # ----------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_systems_of_one_file(files: dict[str, str], tmp_path: Path, capsys: Capt
 
 def test_thresholds_once_or_once_a_run(files: dict[str, str], capsys: Capture) -> None:
     words = ["compare", files["old"], files["new"], "--key", files["key"], "-m", "accuracy"]
-    text = printed([*words, "--threshold", "0.5", "--threshold", "1.0"], capsys)
+    text = printed([*words, "--threshold", "0.5", "--threshold", "1.0", "--full"], capsys)
     assert "McNemar: pairs whose decisions differ" in text and "mcnemar" in text
     assert "needs decisions" in failed(words, capsys, 2)
     err = failed([*words, *["--threshold", "1"] * 3], capsys, 2)

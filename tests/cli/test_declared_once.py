@@ -7,6 +7,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from tests.source import trees
 
 import hitmiss
 from hitmiss.cli.main import VERBS, find_verb
@@ -15,14 +16,14 @@ from hitmiss.core.options import SPECS, option_name
 from hitmiss.core.spec import Option, options_of
 
 OWN = {
-    "compare": {"--threshold", "--higher", "--score-column"},  # once for all runs, or once per run
+    "compare": {"--threshold", "--higher", "--score-column", "--force"},  # once for all runs, or per run; of any runs
     "toxicity": {"--threshold"},  # of all languages, over those in the files
     "drift": {"--threshold", "--by", "--protocol"},  # score > t, and the conditions instead of slices
     "attack": {"--threshold", "--layout", "--seed"},  # per class; the axes of arrays; of all random numbers
-    "detect": {"--higher", "--protocol"},  # of a single output of the model
+    "detect": {"--protocol"},  # as in drift, shortcuts and validate: it reads, and asks for nothing
     "review": {"--higher", "--allow-missing", "--media", "--seed"},  # of items that are shown, and of a sample of them
     "shortcuts": {"--by", "--unit", "--protocol"},  # single columns
-    "init": {"--unit"},  # none is a value
+    "init": {"--unit", "--force"},  # none is a value; a file is written over
     "export": {"--metric"},  # picks from results
     "triage": {"--human"},
     "replace": {"--by", "--threshold", "--seed", "--level"},  # of the decisions in use; which texts choose; all groups
@@ -63,10 +64,10 @@ def test_what_a_spec_declares_no_verb_declares_again(verb: str) -> None:
 
 def test_two_declarations_never_say_the_same() -> None:
     said: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            name = node.arg if isinstance(node, ast.arg) else ast.unparse(getattr(node, "target", node))
+    for path, tree in trees(r"\bopt\("):
+        for node in ast.walk(tree):
             if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+                name = node.arg if isinstance(node, ast.arg) else ast.unparse(node.target)
                 for call in ast.walk(node.annotation):
                     if (
                         isinstance(call, ast.Call)
@@ -86,8 +87,8 @@ def test_every_field_with_an_option_is_in_some_verb() -> None:
 def test_options_are_made_in_one_place() -> None:
     # the options before the verb stand in main; the stand-in for a language model is a program of its own
     makers = {"cli/options.py", "cli/main.py", "llm/standin.py"}
-    for path in sorted(ROOT.rglob("*.py")):
-        calls = [n.func for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Call)]
+    for path, tree in trees(r"\b(add_argument|add_option|click\.Option)\b"):
+        calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call)]
         names = {f.attr for f in calls if isinstance(f, ast.Attribute)}
         if str(path.relative_to(ROOT)) not in makers:
             assert not names & {"add_argument", "add_option"}, path

@@ -56,7 +56,7 @@ def test_each_command_names_files_that_are_there(step: Step, whole: Shown) -> No
 def test_the_demo_shows_what_it_runs(whole: Shown, capsys: pytest.CaptureFixture[str]) -> None:
     report = whole.folder / "report_small.html"
     assert "Triage" in report.read_text() and f"The report is {report}" in whole.err
-    typed = [line for line in whole.err.splitlines() if line.startswith("$ hitmiss ")]
+    typed = [line for line in re.sub(r" \\\n\s*", " ", whole.err).splitlines() if line.startswith("$ hitmiss ")]
     expected = [
         words for step in STEPS if not step.lacks for words in step.commands(whole.folder / f"{step.name}_small")
     ]
@@ -68,30 +68,38 @@ def test_the_demo_shows_what_it_runs(whole: Shown, capsys: pytest.CaptureFixture
         assert again.out != "" and again.out in whole.out
 
 
-def test_the_small_demo_is_read_at_a_glance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["demo", "--small", "--output", str(tmp_path)]) == 0
+def test_the_small_demo_is_read_at_a_glance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", "--small"]) == 0
     seen = capsys.readouterr()
-    assert len((seen.out + seen.err).splitlines()) <= 64
+    assert len((seen.out + seen.err).splitlines()) <= 70
     assert all(f"--only {name}" not in seen.err for name in ("asvspoof5", "toxicity"))
-    assert "voices, triage, llm, ecg" in seen.err and (tmp_path / "report_small.html").exists()
+    assert "voices, triage, llm, ecg" in seen.err and Path("demo/report_small.html").exists()
 
 
-def test_the_whole_demo_is_read_at_a_glance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_demo_is_read_at_a_glance(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As at full size: one job after the other with its conclusion; what is longer lies in files.
 
     These jobs are three of seven and six commands of sixteen: in proportion, the whole has at most 150 lines.
     """
     jobs = [step for step in STEPS if step.name in ("asvspoof5", "toxicity", "triage")]
-    run_steps(jobs, tmp_path, small=True, is_chosen=True, brief=True)
+    monkeypatch.chdir(tmp_path)
+    run_steps(jobs, Path("demo"), small=True, is_chosen=True, brief=True)
     seen = capsys.readouterr()
-    assert len((seen.out + seen.err).splitlines()) <= 56
-    kept = sorted(tmp_path.glob("*_small/*.txt"))
+    lines = (seen.out + seen.err).splitlines()
+    assert len(lines) <= 62
+    assert max(map(len, lines)) <= 80, "it is read in a terminal of 80 columns"
+    kept = sorted(Path("demo").glob("*_small/*.txt"))
     whole = [path.read_text(encoding="utf-8") for path in kept if path.name != "README.txt"]
     assert len(whole) == 5 and all(f"lines in {path})" in seen.err for path in kept if path.name != "README.txt")
     for text in whole:
         headline = text.partition("\nIs it good?")[0].rstrip().rpartition("\n\n")[2].splitlines()[0]
-        assert headline in seen.out
-    assert f"The report is {tmp_path / 'report_small.html'}" in seen.err
+        assert headline in " ".join(seen.out.split())
+    assert f"The report is {Path('demo/report_small.html')}" in seen.err
 
 
 def test_a_job_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ def test_a_score_file_is_measured_for_the_rules(scored: dict[str, str], capsys: 
     [
         (["--fail-if", "eeer > 0.1"], 2, "unknown metric in a rule 'eeer'; did you mean 'eer'"),
         (["--fail-if", "eer[codec=C1] > 0.1"], 2, "did you mean 'C01'"),
-        (["--fail-if", "eer >= 0.1"], 2, "a figure that equals its limit passes"),
+        (["--fail-if", "eer >= 0.1"], 2, "a number that equals its limit passes"),
         ([], 2, "a gate needs a rule"),
         (["--max-regression", "eer=0.1"], 2, "--max-regression needs --baseline"),
         (["--fail-if", "eer > 0.1", "--baseline", "x"], 2, "--baseline alone checks nothing"),

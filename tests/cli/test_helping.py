@@ -32,13 +32,13 @@ def flags(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_the_short_help_shows_at_most_twelve_options_and_the_long_one_all(verb: str, capsys: Capture) -> None:
+def test_the_short_help_shows_at_most_fourteen_options_and_the_long_one_all(verb: str, capsys: Capture) -> None:
     assert run([verb, "--help"]) == 0
     short = flags(capsys.readouterr().out) - {"--help", "--help-all"}
     assert run([verb, "--help-all"]) == 0
     long = flags(capsys.readouterr().out) - {"--help", "--help-all"}
     declared = {p.spelling.partition("/")[0] for p in main.find_verb(verb).params if isinstance(p, VerbOption)}
-    assert short <= long and len(short) <= 12
+    assert short <= long and len(short) <= 14
     assert {name.split("/")[0] for name in declared} == long
 
 
@@ -100,3 +100,8 @@ def completed(*words: str) -> list[str]:
 def test_a_shell_gets_its_script(shell: str, capsys: Capture) -> None:
     assert run(["--completion", shell]) == 0
     assert main.COMPLETION in capsys.readouterr().out
+
+
+def test_the_kinds_of_detectors_are_listed_by_a_fresh_process() -> None:
+    done = subprocess.run([sys.executable, "-m", "hitmiss", "list", "detectors"], capture_output=True, text=True)
+    assert {".onnx", "beats", "program", "hf-audio"} <= {line.split()[0] for line in done.stdout.splitlines()}

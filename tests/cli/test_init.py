@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import random
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -353,3 +354,64 @@ def test_the_progress_bar_is_hidden_while_somebody_types() -> None:
     assert calls == ["close", "typing", "clear"]
     with progress.paused():
         pass
+
+
+def test_a_german_file_takes_two_tries(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Semicolons, decimal commas and cp1252; a column of three devices is not proposed as the label."""
+    monkeypatch.chdir(tmp_path)
+    fake, scores = drawn()
+    rows = [
+        f"a{i}.wav;{'gefälscht' if f else 'echt'};{s:.4f}".replace(".", ",").replace(",wav", ".wav")
+        + f";{'HLS'[i % 3]}"
+        for i, (f, s) in enumerate(zip(fake, scores, strict=True))
+    ]
+    Path("werte.csv").write_bytes("\r\n".join(["Datei;Klasse;Wert;Gerät", *rows]).encode("cp1252"))
+    _, told = tried(capsys, "init", "werte.csv", code=2)
+    assert "hitmiss init werte.csv --positive 'gefälscht' --yes" in told
+    tried(capsys, "init", "werte.csv", "--positive", "gefälscht", "--yes")
+    assert written()["read"]["decimal"] == ","
+    rounded = [float(f"{s:.4f}") for s in scores]
+    assert area(capsys, "score", "werte.csv") == pytest.approx(roc_auc_score(fake, rounded), abs=1e-12)
+
+
+def test_seconds_are_never_proposed_as_the_score(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers as JSON in a text beside times: the answers are the decisions, and the times are left alone."""
+    monkeypatch.chdir(tmp_path)
+    answers = ["fake", "real", "uncertain", "real", "fake", "fake"]
+    rows = [
+        {
+            "question_id": f"q{i}",
+            "ground_truth": ("fake", "real")[i % 2],
+            "answer": json.dumps({"verdict": said}),
+            "latency_ms": 300 + i,
+        }
+        for i, said in enumerate(answers)
+    ]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    tried(capsys, "init", "answers.jsonl", "--yes")
+    assert written()["read"]["columns"]["decision"] == "answer"
+    assert run(["triage", "answers.jsonl", "--bootstrap", "0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["estimates"]
+    assert [e["value"] for e in found if e["metric"] == "accuracy" and not e["slice"]] == [pytest.approx(4 / 6)]
+
+
+def test_a_word_of_ones_own_beside_a_known_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AI and human: each of the commands that are offered works."""
+    monkeypatch.chdir(tmp_path)
+    fake, scores = drawn()
+    table = {
+        "id": [f"i{k}" for k in range(len(fake))],
+        "label": ["AI" if f else "human" for f in fake],
+        "score": scores,
+    }
+    pl.DataFrame(table).write_csv("own.csv")
+    _, told = tried(capsys, "score", "own.csv", "-m", "roc_auc", code=3)
+    offered = [shlex.split(line)[1:] for line in told.splitlines() if line.startswith("  hitmiss score")]
+    found = [area(capsys, *words) for words in offered]
+    assert sorted(found) == pytest.approx(sorted((1 - (a := roc_auc_score(fake, scores)), a)), abs=1e-12)

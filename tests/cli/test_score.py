@@ -192,7 +192,7 @@ def test_calibration_on_dev_shows_before_and_after(command: Command, files: Path
 
 
 def test_threshold_makes_decisions(command: Command, files: Path) -> None:
-    got = command.json(*official(files, "--threshold", "1.0", "-m", "accuracy", "-m", "f1"))
+    got = command.json(*official(files, "--threshold", "1.0", "-m", "accuracy", "-m", "f1", "--unit", "none"))
     assert got["estimates"][0]["method"] == "wilson" and "threshold:1.0 (given)" in got["signature"]
 
 

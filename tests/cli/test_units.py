@@ -53,8 +53,11 @@ def widths(document: dict, metric: str) -> list[float]:
 
 def test_triage_draws_units_and_the_claim_can_be_replayed(tmp_path: Path, capsys: Capture) -> None:
     data, kept = str(verdicts(tmp_path / "r.jsonl", 0)), str(tmp_path / "t.json")
-    rows = json.loads(said(capsys, "triage", data, "--json", *FEW))
-    whole = json.loads(said(capsys, "triage", data, "--json", "--unit", "speaker", "-o", kept, *FEW))
+    rows = json.loads(said(capsys, "triage", data, "--json", "--unit", "none", *FEW))
+    whole = json.loads(said(capsys, "triage", data, "--json", "-o", kept, *FEW))  # the protocol names speakers
+    assert (
+        whole["estimates"] == json.loads(said(capsys, "triage", data, "--json", "--unit", "speaker", *FEW))["estimates"]
+    )
     assert widths(whole, "accuracy")[0] > 1.5 * widths(rows, "accuracy")[0]
     (accuracy,) = [e for e in whole["estimates"] if e["metric"] == "accuracy"]
     assert accuracy["units"] == 60 and whole["design"]["unit"] == ["speaker"]
@@ -244,3 +247,73 @@ def test_data_without_units_get_no_such_word(tmp_path: Path, capsys: Capture) ->
     data.write_text(data.read_text().replace("speaker", "shade"))
     found = json.loads(said(capsys, "score", str(data), "--positive", "real", "-m", "eer", *FEW, "--json"))
     assert not any(found["warning_codes"])
+
+
+def spoofs(folder: Path, speakers: int = 24, attacks: int = 8, each: int = 3) -> tuple[str, str]:
+    """Scores and a key in the layout of ASVspoof 5, whose protocol names speakers × attacks, then speakers."""
+    rng = np.random.default_rng(11)
+    scores, key = ["filename\tcm-score"], []
+    hard = rng.normal(size=attacks)
+    for s in range(speakers):
+        level = rng.normal()
+        for a in range(-1, attacks):
+            for i in range(each * (attacks if a < 0 else 1)):
+                name, label = f"E_{s:03d}_{a + 1:02d}_{i}", "bonafide" if a < 0 else "spoof"
+                scores.append(f"{name}\t{(3.0 if a < 0 else hard[a]) + level + rng.normal():.5f}")
+                key.append(f"E_{s:03d} {name} M C{s % 2:02d} 1 - AC1 {'bonafide' if a < 0 else f'A{a:02d}'} {label} -")
+    for name, lines in (("s.tsv", scores), ("k.tsv", key)):
+        (folder / name).write_text("\n".join(lines) + "\n")
+    return str(folder / "s.tsv"), str(folder / "k.tsv")
+
+
+def ends(document: dict) -> list[tuple[object, ...]]:
+    return [(e["metric"], e["slice"], e["average"], e["value"], e["low"], e["high"]) for e in document["estimates"]]
+
+
+def test_the_natural_units_of_a_protocol_are_the_default(tmp_path: Path, capsys: Capture) -> None:
+    scores, key = spoofs(tmp_path)
+    words = ["score", scores, "--key", key, "-p", "asvspoof5", *FEW]
+    natural = json.loads(said(capsys, *words, "-o", str(tmp_path / "n.json"), "--json"))
+    assert ends(natural) == ends(json.loads(said(capsys, *words, "--unit", "speaker,attack", "--json")))
+    assert ends(natural) == ends(json.loads(said(capsys, *words, "--stream", "--json")))
+    single = json.loads(said(capsys, *words, "--unit", "none", "-o", str(tmp_path / "s.json"), "--json"))
+    assert "boot:200,trials" in single["signature"] and "unit=speaker*attack" in natural["signature"]
+    assert [e[:4] for e in ends(natural)] == [e[:4] for e in ends(single)]
+    assert widths(natural, "eer")[0] > 1.2 * widths(single, "eer")[0]
+    assert "intervals over speaker × attack" in said(capsys, *words).split("all trials")[0]
+    assert "intervals over" not in said(capsys, *words, "--unit", "none").split("all trials")[0]
+    for name in ("n.json", "s.json"):
+        assert "verified" in said(capsys, "verify", str(tmp_path / name), scores, "--key", key)
+    for document in (natural, single):
+        assert "verified" in said(capsys, "verify", document["signature"], scores, "--key", key)
+
+
+def test_python_draws_the_natural_units_of_a_protocol_too(tmp_path: Path) -> None:
+    import hitmiss as hm
+
+    scores, key = spoofs(tmp_path)
+    asked = {"metrics": "eer", "bootstrap": 100}
+    natural = hm.evaluate(scores, key, "asvspoof5", **asked)
+    single = hm.evaluate(scores, key, "asvspoof5", unit="none", **asked)
+    named = hm.evaluate(scores, key, "asvspoof5", unit="speaker,attack", **asked)
+    assert (natural[0].low, natural[0].high) == (named[0].low, named[0].high)
+    assert natural[0].units == 24 and single[0].units is None
+    trials = hm.read(scores, key)
+    asked = {"metrics": ["eer"], "bootstrap": 100}
+    assert hm.measure(trials, unit="none", **asked)[0] == hm.measure(trials, **asked)[0]  # no protocol names a unit
+
+
+def test_too_few_natural_units_leave_trials_and_a_failed_check(tmp_path: Path, capsys: Capture) -> None:
+    scores, key = spoofs(tmp_path, speakers=4, attacks=3, each=12)
+    found = json.loads(said(capsys, "score", scores, "--key", key, "-p", "asvspoof5", *FEW, "--json"))
+    assert "boot:200,trials" in found["signature"] and widths(found, "eer")
+    assert any(code and code.startswith("unit-not-used") for code in found["warning_codes"])
+
+
+def test_a_table_by_units_gives_them_and_draws_the_others(tmp_path: Path, capsys: Capture) -> None:
+    scores, key = spoofs(tmp_path)
+    words = ["score", scores, "--key", key, "-p", "asvspoof5", "--by", "attack", *FEW, "--json"]
+    crossed, speakers = (json.loads(said(capsys, *words, *more)) for more in ([], ["--unit", "speaker"]))
+    table, same = ([e for e in ends(document) if e[1]] for document in (crossed, speakers))
+    assert table == same
+    assert all(e[4] is not None for e in table if e[2] == "macro" and e[0] == "eer")

@@ -12,7 +12,7 @@ from hitmiss.cluster.ray import Cluster
 from hitmiss.cluster.tasks import RayTasks
 from hitmiss.core.errors import DataError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore.stream import evaluate_streamed
 
 pytestmark = pytest.mark.extras

@@ -17,7 +17,7 @@ from hitmiss.cluster.ray import Cluster
 from hitmiss.cluster.tasks import RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore.binned import Binned
 from hitmiss.outofcore.counting import first_pass
 from hitmiss.outofcore.plan import Shard, ShardPlan

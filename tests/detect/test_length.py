@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detection.length import CROPS, LENGTH_RULES, Crop, LengthRule, fit_length, pool, windows
+from hitmiss.detection.detect_spec import LengthRule
+from hitmiss.detection.length import CROPS, LENGTH_RULES, Crop, fit_length, pool, windows
 
 lengths = st.integers(1, 60)
 

@@ -300,7 +300,7 @@ def started(folder: Path, workers: int = 0, *more: str) -> subprocess.Popen[byte
     return subprocess.Popen(words, stderr=subprocess.PIPE)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("workers", [0, 2])
 def test_killed_anywhere_the_run_ends_with_the_same_scores(tmp_path: Path, workers: int) -> None:
     folder, rng = tmp_path / "run", random.Random(workers)

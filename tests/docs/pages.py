@@ -16,6 +16,11 @@ PLUGINS = (("metric", "d_prime"), ("attack", "hum"), ("detector", "loudness"))
 """What the pages register; a test forgets it afterwards."""
 
 
+def joined(text: str) -> str:
+    """A text with every command on one line: a backslash at the end of a line goes on in the next one, as in a shell."""
+    return re.sub(r"\s*\\\n\s*", " ", text)
+
+
 @dataclass(frozen=True)
 class Block:
     """A fenced block of a page."""
@@ -28,7 +33,7 @@ class Block:
     @property
     def commands(self) -> list[list[str]]:
         """The words of each command; a pattern without quotes is replaced by the files that it names, as a shell does."""
-        lines = re.sub(r"\\\n\s*", " ", self.text).splitlines()
+        lines = joined(self.text).splitlines()
         typed = [
             [
                 name

@@ -11,7 +11,6 @@ import ast
 import contextlib
 import io
 import re
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +19,9 @@ import numpy as np
 import pytest
 from tests.docs.conftest import SetUp
 from tests.docs.pages import PLUGINS, SET_UP, Block, blocks
+from tests.golden.texts import difference, is_frozen, printed, session_of, transcript
 
 import hitmiss as hm
-from hitmiss.cli.main import run
 from hitmiss.core.registry import forget
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,19 +34,21 @@ TUTORIALS = DOCS / "tutorials"
 """On systems with a POSIX shell, test_tutorials.py types these pages into one, with a wheel that is installed."""
 
 
-def readable() -> Iterator[object]:
-    """Pages with something to run."""
+def readable() -> Iterator[Path]:
+    """Yield the pages with something to run."""
     for page in PAGES:
         if page.parent == TUTORIALS and sys.platform != "win32":
             continue
         if any(b.why_not is None and (b.commands or b.kind == "python") for b in blocks(page)):
-            yield pytest.param(page, id=str(page.relative_to(ROOT)))
+            yield page
 
 
-@pytest.mark.parametrize("page", list(readable()))
+@pytest.mark.parametrize("page", [pytest.param(page, id=str(page.relative_to(ROOT))) for page in readable()])
 def test_a_reader_can_follow_the_page(
-    page: Path, set_up: SetUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    page: Path, set_up: SetUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Everything works, and every command prints what is frozen in `tests/golden/texts`."""
+    monkeypatch.setenv("COLUMNS", "100")
     named = [found[1].strip() for found in SET_UP.finditer(page.read_text(encoding="utf-8"))]
     ours = [b for b in blocks(page) if b.why_not is None]
     alone = ("doctor", "list", "show")
@@ -58,26 +59,32 @@ def test_a_reader_can_follow_the_page(
     for command in dict.fromkeys(named):
         set_up(command, tmp_path)
     names: dict[str, object] = {"__name__": "block"}
+    typed: list[str] = []
     try:
         with contextlib.chdir(tmp_path):
             for block in ours:
                 if title := re.match(r"# (\S+\.(?:py|toml))\n", block.text):
                     Path(title[1]).write_text(block.text, encoding="utf-8")
                 for words in block.commands:
-                    if not words or words[0] != "demo":
-                        assert run(words) == 0, f"hitmiss {shlex.join(words)}\n{capsys.readouterr().err}"
+                    if words[0] != "demo":
+                        text = printed(words, tmp_path)
+                        assert text.endswith("--- exit 0"), text
+                        typed += [text] if is_frozen(words) else []
                 if block.kind == "python" and not title:  # a file with a name is run by the commands
                     check_python(block, names)
     finally:
         for kind, name in PLUGINS:
             with contextlib.suppress(KeyError):
                 forget(name, kind)
+    if typed:
+        diff = difference(session_of(page), transcript(session_of(page), typed))
+        assert not diff, f"{diff}\nif this is meant: python -m tests.golden.frozen --write {session_of(page)}"
 
 
 def check_python(block: Block, names: dict[str, object]) -> None:
     """Every statement runs, every expression is a figure or a table with something in it, what is printed and written is there."""
-    printed, before = io.StringIO(), dict(names)
-    with contextlib.redirect_stdout(printed):
+    shown, before = io.StringIO(), dict(names)
+    with contextlib.redirect_stdout(shown):
         values = evaluated(block, names)
     for told in re.findall(r"(?:save|write)\((?:\w+, )?\"([^\"]+)\"", block.text):
         assert Path(told).exists(), f"{block.page}: {told} was not written"
@@ -86,7 +93,7 @@ def check_python(block: Block, names: dict[str, object]) -> None:
     for text, value in values.items():
         assert says_something(value), f"{block.page}: {text} gives {value!r}"
     comments = re.findall(r"^print\(.*\)\s+# (\S.*)$", block.text, re.M)
-    for told, line in zip(comments, printed.getvalue().splitlines(), strict=False):
+    for told, line in zip(comments, shown.getvalue().splitlines(), strict=False):
         pattern = r".*".join(re.escape(part) for part in told.split("…"))
         assert re.fullmatch(pattern, line), f"{block.page}: prints {line}, says {told}"
 

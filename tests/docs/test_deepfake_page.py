@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.docs.pages import joined
 
 from hitmiss.attacks.family import forget
 from hitmiss.cli.main import run
@@ -27,7 +28,7 @@ def fenced(kind: str) -> str:
 def test_the_commands_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with contextlib.chdir(tmp_path):
         assert run(["demo", "--files", "--only", "voices"]) == 0 and "`hitmiss demo --files --only voices`" in PAGE
-        for line in fenced("console").splitlines():
+        for line in joined(fenced("console")).splitlines():
             assert run(shlex.split(line)[2:]) == 0, f"{line}\n{capsys.readouterr().err}"
 
 
@@ -40,6 +41,7 @@ def test_the_block_of_python_runs() -> None:
     assert np.abs(np.asarray(names["hummed"])).max() == pytest.approx(0.05, rel=1e-3)
 
 
+@pytest.mark.nightly
 def test_the_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("example_deepfake", ROOT / "examples" / "deepfake_audio.py")
     assert spec is not None and spec.loader is not None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.conftest import SetUp
+from tests.docs.pages import joined
 
 from hitmiss.cli.main import run
 
@@ -21,7 +22,7 @@ def shown() -> list[tuple[list[str], list[str]]]:
     """Each command of the page that can run here, and the lines that it shows."""
     found = []
     for block in re.finditer(r"test_ecg_page[^\n]*-->\n```console\n(.*?)```", PAGE, re.S):
-        for part in re.split(r"^\$ ", block[1], flags=re.M)[1:]:
+        for part in re.split(r"^\$ ", joined(block[1]), flags=re.M)[1:]:
             command, _, output = part.partition("\n")
             found.append((shlex.split(command, comments=True), output.splitlines()))
     return found
@@ -44,6 +45,7 @@ def test_the_commands_print_what_the_page_shows(
                     assert " ".join(line.split()) in said, line
 
 
+@pytest.mark.nightly
 def test_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("example_ecg", ROOT / "examples" / "ecg_attacks.py")
     assert spec is not None and spec.loader is not None

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.source import SOURCE, trees
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "hitmiss"
 READ = ["docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "src", "examples"]
-TERMS = "fpr,cant,fo,nd,te,caf,infarction,discreet"
-"""What codespell takes for misspelt: a metric, words of JSON, codes of languages, a file format, a diagnosis, a word."""
+TERMS = "fpr,cant,fo,nd,te,caf,infarction,discreet,intoto,alle,ignora,responde"
+"""What codespell takes for misspelt: a metric, words of JSON, codes of languages, a file format, a diagnosis, words."""
 
 UNWANTED = {
     r"\bmend(s|ed|ing)?\b": "fix",
@@ -49,10 +49,10 @@ def faults(text: str) -> list[str]:
     return [f"{hit[0]!r} (better: {better})" for hit, better in found if hit]
 
 
-def messages(path: Path) -> Iterator[tuple[int, str]]:
+def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Every text of a source file that a user may see: literals of two words and more, without docstrings."""
     prose = set[int]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # a statement comes before what it contains
+    for node in ast.walk(tree):  # a statement comes before what it contains
         if isinstance(node, ast.Expr):
             prose.add(id(node.value))
         elif (
@@ -67,8 +67,8 @@ def messages(path: Path) -> Iterator[tuple[int, str]]:
 def test_messages_are_plain() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{line}: {fault}"
-        for path in sorted(SOURCE.rglob("*.py"))
-        for line, text in messages(path)
+        for path, tree in trees(ANY_UNWANTED.pattern, re.I)
+        for line, text in messages(tree)
         for fault in faults(text)
     ]
     assert wrong == []
@@ -147,3 +147,60 @@ def test_paragraphs_are_short() -> None:
         if not part.lstrip().startswith(("|", "#")) and len(part.split()) > 120
     ]
     assert long == []
+
+
+DRAWN = re.compile(
+    r"plot|draw|svg|pdf|png|matplotlib|axes|paper|latex|picture|notebook|tables|curves|\bdet\b|caption|render|column wide"
+    r"|figures?[`./]|--figures|hm\.figures|figure with intervals|public figures|reports, figures|figures (into|end in)|figure of these trials|figures:\s*$",
+    re.I,
+)
+"""What a line is about in which a figure is a plot."""
+FIGURE = re.compile(r"\bfigures?\b(?![}(!])", re.I)
+
+
+def numbers_called_figures(lines: list[str]) -> list[str]:
+    return [line.strip() for line in lines if FIGURE.search(line) and not DRAWN.search(line)]
+
+
+def test_a_figure_is_a_plot() -> None:
+    """Numbers are numbers, estimates or metrics: whoever reads "figure" may look for a picture."""
+    pages = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs/tutorials").glob("*.md"),
+    ]
+    wrong = [
+        f"{page.name}: {line}"
+        for page in pages
+        for line in numbers_called_figures(
+            re.sub(r"‹\w+›|\| `[\w/-]+` \|", "", page.read_text(encoding="utf-8")).splitlines()
+        )
+    ]
+    wrong += [
+        f"{path.relative_to(SOURCE)}:{node.lineno}: {line}"
+        for path, tree in trees(FIGURE.pattern, re.I)
+        if path.relative_to(SOURCE).parts[0] != "reports"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+        for line in numbers_called_figures(node.value.splitlines())
+    ]
+    assert wrong == []
+    assert numbers_called_figures(["the figure is undefined", "Draw every figure."]) == ["the figure is undefined"]
+
+
+def test_commands_fit() -> None:
+    """A command of a page is read whole: no line of it is longer than 100 characters."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    blocks = (
+        (page, text)
+        for page in pages
+        for text in re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+    )
+    typed = (
+        (page, line)
+        for page, text in blocks
+        for hit in re.finditer(r"^\$ .*(?:\\\n.*)*", text, re.M)
+        for line in hit[0].splitlines()
+    )
+    assert [f"{page.name}: {line}" for page, line in typed if len(line) > 100] == []

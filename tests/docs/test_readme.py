@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.docs.conftest import SetUp
+from tests.docs.pages import joined
 
 from hitmiss.cli.main import run
 
@@ -16,7 +17,9 @@ README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding=
 
 
 BLOCK = re.search(
-    r"<!-- demo: clips -->\n```console\n\$ hitmiss (demo --files)\n\$ hitmiss (.*?)\n(.*?)\n\$ ", README, re.S
+    r"<!-- demo: clips -->\n```console\n\$ hitmiss (demo --files)\n\$ hitmiss ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)\n\$ ",
+    README,
+    re.S,
 )
 
 
@@ -25,7 +28,7 @@ def test_the_table_is_real(set_up: SetUp, tmp_path: Path, capsys: pytest.Capture
     set_up(BLOCK[1], tmp_path)
     capsys.readouterr()
     with contextlib.chdir(tmp_path):
-        assert run(shlex.split(BLOCK[2])) == 0
+        assert run(shlex.split(joined(BLOCK[2]))) == 0
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in BLOCK[3].splitlines() if line.strip() != "…" and line not in printed] == []
 

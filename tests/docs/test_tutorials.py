@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from tests.docs.pages import joined
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
@@ -53,7 +54,7 @@ def steps(page: Path) -> list[tuple[str, list[str]]]:
     """The commands of a page, each with the lines that the page shows of its output."""
     (block,) = re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
     found: list[tuple[str, list[str]]] = []
-    for line in block.splitlines():
+    for line in joined(block).splitlines():
         if line.startswith("$ "):
             found.append((line[2:], []))
         else:

@@ -90,7 +90,7 @@ def test_other_score_kinds_cannot_be_mixed(tmp_path: Path, capsys: Capture) -> N
     assert run(["score", a, "-m", "eer", "--positive", "real", "-o", str(tmp_path / "A.json")]) == 0
     capsys.readouterr()
     assert run(["compare", a, str(tmp_path / "A.json"), "-m", "eer", "--positive", "real"]) == 3
-    assert "A.json holds figures, not trials" in capsys.readouterr().err
+    assert "A.json holds numbers, not trials" in capsys.readouterr().err
 
 
 def test_identical_files_do_not_differ(tmp_path: Path, capsys: Capture) -> None:

@@ -37,8 +37,10 @@ CHANGING = (
     (re.compile(r"\b(numpy|polars|python|scipy)[ :|]+\d+\.\d+[.\w+]*", re.I), r"\1 VERSION"),
     (re.compile(r"\b\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|[+-]\d\d:?\d\d)?)?"), "DATE"),
     (re.compile(r"\d[\d.,]*(?: ?(?:m?s|seconds|minutes|min)|/s| per second)\b(?! of)"), "TIME"),
+    (re.compile(r"^\d[\d,]* of \d[\d,]*, .*left.*\n", re.M), ""),
     (re.compile(r"\((?:decode|read) \d+%[^)]*\)|(?<=waited for: ).*"), "SHARES"),
     (re.compile(r"[\d.,]+ (?:kB|KB|KiB|MB|MiB|GB|GiB)\b"), "SIZE"),
+    (re.compile(r"(?<=criteria )[0-9a-f]{16}|(?<=digest )[0-9a-f]{64}"), "HASH"),
 )
 CLOCKED = re.compile(r"(?<=\|data:)[0-9a-f]+|(?<=miss)( +\d+ ) .*\[.*\].*")
 """Latencies, and the hash of rows that hold them, in sessions that ask a model themselves."""
@@ -53,9 +55,19 @@ def page(path: Path) -> Session:
             if title := re.match(r"# (\S+\.(?:py|toml))\n", block.text):
                 (folder / title[1]).write_text(block.text, encoding="utf-8")
             if block.why_not is None:
-                yield from (words for words in block.commands if words[0] != "demo" and not {*words} & {*LEFT_OUT})
+                yield from (words for words in block.commands if words[0] != "demo" and is_frozen(words))
 
     return commands
+
+
+def is_frozen(words: list[str]) -> bool:
+    """Return whether the text of a page's command is kept."""
+    return not {*words} & {*LEFT_OUT}
+
+
+def session_of(page: Path) -> str:
+    """Return the name of the session of a page."""
+    return page.relative_to(ROOT).with_suffix("").as_posix().replace("/", "-")
 
 
 def golden(folder: Path) -> Iterator[list[str]]:
@@ -86,7 +98,7 @@ def sessions() -> dict[str, Session]:
     """Return every session by the name of its file."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     typed = {p for p in pages if p.name not in GENERATED and any(b.commands for b in blocks(p) if b.why_not is None)}
-    named = {p.relative_to(ROOT).with_suffix("").as_posix().replace("/", "-"): page(p) for p in pages if p in typed}
+    named = {session_of(p): page(p) for p in pages if p in typed}
     return {**named, "golden": golden, "refusals": wrong}
 
 
@@ -124,6 +136,12 @@ def plain(text: str, folder: Path) -> str:
     return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
 
 
+def transcript(name: str, printed: list[str]) -> str:
+    """Return what the commands of a session printed as one text."""
+    text = "\n\n".join(printed) + "\n"
+    return CLOCKED.sub(r"\1 TIME", text) if name == "docs-llm" else text
+
+
 class Stage:
     """A place where sessions run, each in a folder of its own; a set-up runs once and is copied."""
 
@@ -139,11 +157,11 @@ class Stage:
         for set_up in set_ups(name):
             shutil.copytree(self._set_up(set_up), folder, dirs_exist_ok=True)
         with contextlib.chdir(folder):
-            text = "\n\n".join(printed(words, folder) for words in sessions()[name](folder)) + "\n"
+            text = transcript(name, [printed(words, folder) for words in sessions()[name](folder)])
         for kind, own in PLUGINS:
             with contextlib.suppress(KeyError):
                 forget(own, kind)
-        return CLOCKED.sub(r"\1 TIME", text) if name == "docs-llm" else text
+        return text
 
     def _set_up(self, command: str) -> Path:
         if command not in self.made:

@@ -22,7 +22,7 @@ from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
 from hitmiss.reports.embedded_media import SECONDS, SIDE, Media, Refusal, open_media
 from hitmiss.reports.html import render
-from hitmiss.reports.item_texts import rationales_beside
+from hitmiss.reports.item_texts import Reason, rationales_beside
 from hitmiss.reports.media_finder import FileFinder, SignalFinder, finder_at, finder_beside
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.sources import Measuring, measured
@@ -250,8 +250,8 @@ def test_rationales_belong_to_their_own_answer(tmp_path: Path) -> None:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     remarks = rationales_beside(file)
     assert remarks is not None
-    assert remarks.of({"item": "a", "model": "m", "tools": "no-tools", "trial": "1"}) == "because False 1"
-    assert remarks.of({"item": "b", "model": "m", "tools": "no-tools", "trial": "1"}) == ""
+    assert remarks.of({"item": "a", "model": "m", "tools": "no-tools", "trial": "1"}).rationale == "because False 1"
+    assert remarks.of({"item": "b", "model": "m", "tools": "no-tools", "trial": "1"}) == Reason()
 
 
 def test_texts_of_prediction_files_are_shown_and_can_be_redacted(tmp_path: Path) -> None:

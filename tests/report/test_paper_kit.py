@@ -164,6 +164,8 @@ def test_exports_call_a_metric_as_its_protocol_does() -> None:
 
 def test_a_rank_figure_shows_intervals_that_hold_the_rank() -> None:
     own = [RankedRun("eer", f"s{i}", 0.1 * i, "a", "low", rank_low=max(i - 1, 1), rank_high=i + 1) for i in (1, 2, 3)]
-    (dots,) = ranks_plate(own).marks
+    plate = ranks_plate(own, "tier", {"s1": "1", "s2": "1", "s3": "2"})
+    assert [name for _, name in plate.y.ticks] == ["s1 (tier 1)", "s2 (tier 1)", "s3 (tier 2)"]
+    (dots,) = plate.marks
     assert isinstance(dots, Dots) and dots.low is not None and dots.high is not None
     assert (dots.low <= dots.x).all() and (dots.x <= dots.high).all() and dots.y[0] > dots.y[-1]

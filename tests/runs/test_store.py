@@ -101,7 +101,7 @@ def test_a_run_from_start_to_end(tmp_path: Path) -> None:
     assert verify(folder) == [] and not (folder / "owner.json").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     folder, rng, acknowledged = tmp_path / "run", random.Random(5), set[int]()
     begin(folder).close()

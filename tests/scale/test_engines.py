@@ -16,7 +16,7 @@ from tests.scale.conftest import simulated, write, write_shards
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore import stream
 from hitmiss.outofcore.coarse_cells import CoarseCells
 from hitmiss.outofcore.engines import ENGINES

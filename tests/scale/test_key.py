@@ -18,7 +18,7 @@ from tests.scale.conftest import processes, simulated, write, write_shards
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore import keys, stream
 from hitmiss.outofcore.coarse_cells import CoarseCells
 from hitmiss.outofcore.stream import evaluate_streamed
@@ -123,7 +123,7 @@ def test_scores_on_disk_are_joined_too(tmp_path: Path, kind: str) -> None:
     scores, key = two_sides(4000, kind=kind)
     shards = write_shards(scores, tmp_path / "s", ".parquet", 3)
     where = write_key(key, tmp_path, "tsv")
-    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 30}
+    asked: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": ["codec"], "bootstrap": 30, "unit": "none"}
     found = evaluate_streamed(list(map(str, shards)), "asvspoof5", key=where, memory=10**8, **asked)
     assert isinstance(found.trials.scored, CoarseCells)
     assert_alike(evaluate(list(map(str, shards)), where, "asvspoof5", **asked), found.results)

@@ -11,7 +11,7 @@ from tests.scale.conftest import simulated
 from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.runs.store import start
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from hitmiss.core import registry
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore.stream import evaluate_streamed
 
 ROWS = [(f"u{i}", "bonafide" if i % 3 else "spoof", (i * 7) % 20 / 4, f"c{i % 2}") for i in range(40)]

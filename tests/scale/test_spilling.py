@@ -17,7 +17,7 @@ from tests.scale.conftest import processes, simulated, write, write_shards
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore import coarse_cells, repeated_ids
 from hitmiss.outofcore.disk import Disk
 from hitmiss.outofcore.stream import evaluate_streamed

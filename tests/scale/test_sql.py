@@ -15,7 +15,7 @@ from tests.scale.conftest import simulated, write
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore.statements import DIALECTS, key_statements, repeats_statement, statement
 from hitmiss.outofcore.stream import evaluate_streamed
 

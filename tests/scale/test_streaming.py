@@ -17,7 +17,8 @@ from tests.scale.conftest import processes, simulated, write, write_shards
 from hitmiss.core.errors import DataError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
-from hitmiss.evaluation.protocol import evaluate, find_protocol
+from hitmiss.evaluation.evaluate import evaluate
+from hitmiss.evaluation.protocol import find_protocol
 from hitmiss.outofcore import coarse_cells, stream
 from hitmiss.outofcore.binned import Binned
 from hitmiss.outofcore.coarse_cells import CoarseCells

@@ -13,7 +13,7 @@ from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore.coarse_cells import CoarseCells
 from hitmiss.outofcore.stream import evaluate_streamed
 

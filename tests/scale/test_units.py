@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.nightly import by_day
 from tests.scale.conftest import simulated, write, write_shards
 from tests.scale.test_key import assert_alike
 from tests.scale.test_spilling import elsewhere
@@ -23,7 +24,7 @@ from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.evaluation.protocol import evaluate
+from hitmiss.evaluation.evaluate import evaluate
 from hitmiss.outofcore import shard_tally, stream, units
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch, stored, sums
@@ -98,7 +99,7 @@ def beyond_memory(*given: Any, **asked: Any) -> Results:
 FORMS = ["eer", "eer(ties=grouped)", "min_dcf", "roc_auc", "tpr_at_fpr", "dcf_at(threshold=0.25)", "average_precision"]
 
 
-@pytest.mark.parametrize("kind", ["normal", "tied", "infinite"])
+@pytest.mark.parametrize("kind", by_day("tied", of=["normal", "tied", "infinite"]))
 @pytest.mark.parametrize("unit", ["speaker", "speaker,attack", "codec"])
 def test_units_beyond_memory_have_the_intervals_of_memory(tmp_path: Path, kind: str, unit: str) -> None:
     paths = list(map(str, write_shards(spoken(2500, kind), tmp_path, ".parquet", 3)))
@@ -151,6 +152,7 @@ def test_units_of_several_systems_are_drawn_beyond_memory(tmp_path: Path) -> Non
     assert_alike(memory, beyond_memory(paths, "asvspoof5", reading=both, **asked))
 
 
+@pytest.mark.nightly
 @given(
     seed=st.integers(0, 2**16),
     n=st.integers(20, 160),

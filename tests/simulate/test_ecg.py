@@ -42,6 +42,7 @@ def test_some_patients_come_twice_with_the_same_diagnosis() -> None:
             assert np.array_equal(some.y[i], some.y[i - 1]) and not np.array_equal(some.x[i], some.x[i - 1])
 
 
+@pytest.mark.nightly
 def test_a_classifier_learns_them(tmp_path: Path) -> None:
     folder = write(tmp_path, share=0.02)
     assert "SIMULATED" in (folder / "README.txt").read_text()

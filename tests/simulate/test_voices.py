@@ -55,6 +55,7 @@ def test_splits_share_no_speaker_and_hold_a_new_kind() -> None:
     assert [r["label"] for r in eval_rows].count("real") == len(eval_rows) / 2
 
 
+@pytest.mark.nightly
 def test_the_folder_is_whole_and_a_detector_learns(tmp_path: Path) -> None:
     folder = write(tmp_path / "voices", share=0.02)
     again = write(tmp_path / "again", share=0.02)

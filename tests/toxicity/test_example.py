@@ -58,7 +58,7 @@ def test_words_that_give_it_away_are_found(tmp_path: Path, capsys: pytest.Captur
     assert "thresholds that maximise f1 on validation" in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_shared_data_give_the_figures_of_their_readme(tmp_path: Path) -> None:
     if not DATA.is_file():
         pytest.skip("shared/data/toxicity/wiki_toxicity.parquet is not here")

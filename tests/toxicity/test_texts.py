@@ -97,7 +97,7 @@ def test_intervals_are_over_texts(wide: tuple[str, str], capsys: Capture, unit: 
 
 def test_the_headline_counts_texts_and_decisions(wide: tuple[str, str], stacked: str, capsys: Capture) -> None:
     toxic = int(labelled()[0].sum())
-    out = told(capsys, "toxicity", wide[0], "--key", wide[1], "--bootstrap", "50")
+    out = told(capsys, "toxicity", wide[0], "--key", wide[1], "--bootstrap", "50", "--full")
     assert f"{N} texts, 6 × type: {N * 6:,} decisions, {toxic} toxic" in out.splitlines()[0]
     assert (
         "✓ independence: Intervals draw whole units: item." in out and f"unit=item,auto,0.95,seed=0|units:{N}|" in out
@@ -153,10 +153,10 @@ def test_what_a_key_leaves_out_is_said(wide: tuple[str, str], tmp_path: Path, ca
     few, less = str(tmp_path / "few.csv"), str(tmp_path / "less.csv")
     assert run(["toxicity", few, "--key", wide[1]]) == 3
     capsys.readouterr()
-    out = told(capsys, "toxicity", few, "--key", wide[1], "--bootstrap", "0", "--allow-missing")
+    out = told(capsys, "toxicity", few, "--key", wide[1], "--bootstrap", "0", "--allow-missing", "--full")
     assert f"covers {N - 7} of {N} texts of the key" in out and "'t393', 't394', 't395'" in " ".join(out.split())
     assert f"✗ completeness: Trials are missing: {N - 7} of {N} are there." in out and f"complete:{N - 7}/{N}" in out
-    out = told(capsys, "toxicity", wide[0], "--key", less, "--bootstrap", "0", "--allow-missing")
+    out = told(capsys, "toxicity", wide[0], "--key", less, "--bootstrap", "0", "--allow-missing", "--full")
     assert "3 scored ids are not in the key and were left out" in out and "unlisted:3" in out
     assert "✓ completeness" not in out
 

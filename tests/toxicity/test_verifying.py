@@ -69,10 +69,26 @@ def test_a_changed_file_does_not_verify(tmp_path: Path, capsys: pytest.CaptureFi
         write_rows(tmp_path / f"run_{language}.csv", seed, blanks=2)
     words = ["--pred_dir", str(tmp_path), "--run_tag", "run", "--missing", "drop", "--bootstrap", "0"]
     signature = claim(words, capsys)
+    assert run(["toxicity", *words, "--json"]) == 0
+    results = tmp_path / "results.json"
+    results.write_text(capsys.readouterr().out)
     path = tmp_path / "run_en.csv"
-    path.write_text(path.read_text().replace("000,", "00x,", 1))
-    assert run(["verify", signature, f"{tmp_path}:run"]) == 1
-    assert "data: claimed" in capsys.readouterr().out
+    text = path.read_text()
+    head, first, *others = text.splitlines(keepends=True)
+    path.write_text("".join([head, *reversed(others), first]))  # the same rows in another order
+    assert run(["verify", str(results), f"{tmp_path}:run"]) == 0
+    assert run(["verify", signature, f"{tmp_path}:run"]) == 0
+    assert "these files have other bytes" in capsys.readouterr().out
+    path.write_text(text.replace("000,", "00x,", 1))  # another row, though no number depends on its name
+    assert run(["verify", str(results), f"{tmp_path}:run"]) == 1
+    assert "data: claimed rows" in capsys.readouterr().out
+    name, label, *rest = first.split(",")
+    path.write_text("".join([head, ",".join([name, str(1 - int(label)), *rest]), *others]))
+    for given in (str(results), signature):
+        assert run(["verify", given, f"{tmp_path}:run", "--json"]) == 1
+        answer = json.loads(capsys.readouterr().out)
+        assert any(line.startswith("data: claimed") for line in answer["differences"])
+        assert not any("files" in line for line in answer["not_recomputed"])
 
 
 def test_results_as_json_verify_too_and_a_wrong_figure_is_found(

@@ -223,11 +223,13 @@ def check_signals(x: ArrayLike, finite: bool = True) -> Floats:
 
 def as_numbers(x: ArrayLike) -> Floats:
     """Return an array in float64; texts and complex numbers are refused."""
-    array = np.asarray(x)
-    if array.dtype.kind not in "fiubO":
-        raise DataError.of("signals-numbers", dtype=array.dtype)
     try:
+        array = np.asarray(x)
+        if array.dtype.kind not in "fiubO":
+            raise DataError.of("signals-numbers", dtype=array.dtype)
         return np.asarray(array, dtype=np.float64)
+    except DataError:
+        raise
     except (TypeError, ValueError):
         raise DataError.of("signals-numbers-regular-array") from None
 

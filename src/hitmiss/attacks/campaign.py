@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Unpack, cast
 
 import polars as pl
 
+from hitmiss.attacks.attack_spec import AttackSpec
 from hitmiss.attacks.batched import batched_families
 from hitmiss.attacks.config import MODES, PerturbationConfig, refuse_other_media
 from hitmiss.attacks.config import families as known_families
-from hitmiss.attacks.criteria import Criterion, SuccessRule, find_criterion
 from hitmiss.attacks.leads import LEADS
 from hitmiss.attacks.model import Classifier, as_classifier
 from hitmiss.attacks.plan import AttackPlan, sweep
@@ -22,10 +22,11 @@ from hitmiss.attacks.table import failures_of, header_of, table_of
 from hitmiss.attacks.worker import Campaigner, Facts, Keep, StepWorker
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.finding import Option
+from hitmiss.core.keywords import AttackKeywords
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
-from hitmiss.detection.opening import find_object, open_detector
+from hitmiss.detection.opening import open_detector
 from hitmiss.runs.loop import open_run, run_loop
 from hitmiss.runs.manifest import MEDIA
 from hitmiss.runs.progress import Report
@@ -124,33 +125,11 @@ def attack(
     data: str | Path | Recordings,
     output: str | Path | None = None,
     *,
-    families: Sequence[str] = (),
-    strengths: Sequence[float] = (),
-    minimal: Sequence[str] = (),
-    targets: Sequence[str] = (),
-    window: float | None = None,
-    centers: Sequence[float] = (),
-    attack_from: str = "y_true",
-    criterion: str | Criterion | SuccessRule | None = None,
-    early_stop: bool = True,
-    lead_consistent: bool = False,
-    control: bool = True,
-    threshold: float | Sequence[float] = 0.5,
-    weights: str | Path | None = None,
-    layout: str = "sample_lead",
-    data_layout: str = "sample_lead",
-    labels: str | Path | None = None,
-    fs: float | None = None,
-    leads: str | Sequence[str] | None = None,
-    outputs: str = "auto",
-    single_label: bool | None = None,
-    device: str = "cpu",
-    batch: int = 32,
     limit: int | None = None,
-    seed: int = 0,
     save_signals: bool = False,
     resume: bool = False,
     retry: bool = False,
+    **options: Unpack[AttackKeywords],
 ) -> Trials:
     """Perturb and attack a classifier of signals and return the trials, as `hitmiss attack` does.
 
@@ -174,8 +153,8 @@ def attack(
         Classes to aim at, `MI` or `MI:suppress`; for families that can aim.
     window, centers
         The width and the centres of the changed window, in seconds; without them the whole record is changed.
-    attack_from, criterion, early_stop, lead_consistent
-        How gradient attacks are steered, and when one has succeeded.
+    attack_from, early_stop, lead_consistent
+        How gradient attacks are steered.
     control
         Whether noise of the same norm is run beside each attack.
     threshold
@@ -211,92 +190,32 @@ def attack(
     >>> sorted(set(trials.frame["attack"]))
     ['band_noise', 'clean', 'noise ~ band_noise']
     """
-    campaigner = prepare_campaign(
-        detector,
-        data,
-        families=families,
-        strengths=strengths,
-        minimal=minimal,
-        targets=targets,
-        window=window,
-        centers=centers,
-        attack_from=attack_from,
-        criterion=criterion,
-        early_stop=early_stop,
-        lead_consistent=lead_consistent,
-        control=control,
-        threshold=(threshold,) if isinstance(threshold, int | float) else threshold,
-        weights=weights,
-        layout=layout,
-        data_layout=data_layout,
-        labels=labels,
-        fs=fs,
-        leads=leads,
-        outputs=outputs,
-        single_label=single_label,
-        device=device,
-        batch=batch,
-        limit=limit,
-        seed=seed,
-    )
+    stated = {name: value for name, value in options.items() if value is not None}
+    campaigner = prepare_campaign(detector, data, AttackSpec().changed(**stated), limit)
     spec = RunSpec(resume=resume, retry=retry)
     return run_campaign(campaigner, output, spec, save_signals=save_signals)
 
 
 def prepare_campaign(
-    detector: object,
-    data: str | Path | Recordings,
-    *,
-    families: Sequence[str],
-    strengths: Sequence[float],
-    minimal: Sequence[str],
-    targets: Sequence[str],
-    window: float | None,
-    centers: Sequence[float],
-    attack_from: str,
-    criterion: str | Criterion | SuccessRule | None,
-    early_stop: bool,
-    lead_consistent: bool,
-    control: bool,
-    threshold: Sequence[float],
-    weights: str | Path | None,
-    layout: str,
-    data_layout: str,
-    labels: str | Path | None,
-    fs: float | None,
-    leads: str | Sequence[str] | None,
-    outputs: str,
-    single_label: bool | None,
-    device: str,
-    batch: int,
-    limit: int | None,
-    seed: int,
+    detector: object, data: str | Path | Recordings, spec: AttackSpec, limit: int | None = None
 ) -> Campaigner:
     """Read the records, open the model and settle the plan; see `attack`."""
     recordings = (
-        data if isinstance(data, Recordings) else read_recordings(data, layout=data_layout, fs=fs, labels=labels)
+        data
+        if isinstance(data, Recordings)
+        else read_recordings(data, layout=spec.data_layout, fs=spec.fs, labels=spec.labels)
     )
-    for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
-        if value is not None and value < least:
-            raise UsageError.of("least", option=Option(name), least=least, value=value)
+    if limit is not None and limit < 1:
+        raise UsageError.of("least", option=Option("limit"), least=1, value=limit)
     truth = recordings.y
     recordings = recordings if limit is None else recordings.first(limit)
-    steering: dict[str, object] = {
-        "attack_from": attack_from,
-        "early_stop": early_stop,
-        "lead_consistent": lead_consistent,
-    }
-    if criterion is not None:
-        steering["criterion"] = _criterion(criterion)
-    plan = _plan(families, strengths, minimal, targets, window, centers, steering, control, seed)
-    _check_aims(targets, plan, recordings.classes)
-    model = _model(detector, weights, device, outputs, layout, recordings, single_label)
-    if leads is not None:
-        names = leads.split(",") if isinstance(leads, str) else list(leads)
-        model.leads = tuple(name.strip() for name in names if name.strip())
+    plan = _plan(spec)
+    _check_aims(spec.targets, plan, recordings.classes)
+    model = _model(detector, spec, recordings)
+    model.leads = spec.leads or model.leads
     _check_lead_equations(plan, recordings)
-    cut: float | Sequence[float] = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
-    return Campaigner(recordings, model, plan, cut, batch=batch, truth=truth)
+    cut = spec.threshold or (0.5,)
+    return Campaigner(recordings, model, plan, cut[0] if len(cut) == 1 else cut, batch=spec.batch, truth=truth)
 
 
 def _check_lead_equations(plan: AttackPlan, data: Recordings) -> None:
@@ -317,52 +236,34 @@ def _check_aims(targets: Sequence[str], plan: AttackPlan, classes: tuple[str, ..
         raise UsageError.of("none-families-aim-class")
 
 
-def _criterion(given: str | Criterion | SuccessRule) -> object:
-    """Return a criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no per record."""
-    if not isinstance(given, str):
-        return find_criterion(given)
-    return find_criterion(find_object(given)) if ":" in given else find_criterion(given).name
-
-
-def _model(
-    detector: object,
-    weights: str | Path | None,
-    device: str,
-    outputs: str,
-    layout: str,
-    recordings: Recordings,
-    single_label: bool | None,
-) -> Classifier:
+def _model(detector: object, spec: AttackSpec, recordings: Recordings) -> Classifier:
     """Open the model that is attacked; its classes must be those of the data."""
-    opened = open_detector(detector, weights=weights, device=device) if isinstance(detector, str) else detector
-    model = as_classifier(opened, outputs=outputs, layout=layout, device=device, single_label=single_label)  # type: ignore[arg-type]
+    opened = (
+        open_detector(detector, weights=spec.weights, device=spec.device) if isinstance(detector, str) else detector
+    )
+    model = as_classifier(
+        opened, outputs=spec.outputs, layout=spec.layout, device=spec.device, single_label=spec.single_label
+    )
     if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
         raise DataError.of("model-classes-data", classes=tuple(model.classes), classes_2=tuple(recordings.classes))
     return model
 
 
-def _plan(
-    families: Sequence[str],
-    strengths: Sequence[float],
-    minimal: Sequence[str],
-    targets: Sequence[str],
-    window: float | None,
-    centers: Sequence[float],
-    steering: dict[str, object],
-    control: bool,
-    seed: int,
-) -> AttackPlan:
-    if not families and not minimal:
+def _plan(spec: AttackSpec) -> AttackPlan:
+    if not spec.families and not spec.minimal:
         raise UsageError.of("say")
-    if families and not strengths:
+    if spec.families and not spec.strengths:
         raise UsageError.of("give-strengths-35")
-    if window is not None and not centers:
+    if spec.window is not None and not spec.centers:
         raise UsageError.of("window-needs-centre")
-    aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in targets)]
-    where: list[tuple[float, float | None]] = [(c, window) for c in centers] if window is not None else [(0.0, None)]
-    configs = [c for text in families for c in _configs(text, strengths, where, aims, steering)]
-    searches = [c for text in minimal for c in _configs(text, [1.0], where, aims, steering)]
-    return AttackPlan(tuple(configs), tuple(searches), control, seed=seed)
+    aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in spec.targets)]
+    where: list[tuple[float, float | None]] = [(0.0, None)]
+    if spec.window is not None:
+        where = [(center, spec.window) for center in spec.centers]
+    steering = {name: getattr(spec, name) for name in ("attack_from", "early_stop", "lead_consistent")}
+    configs = [c for text in spec.families for c in _configs(text, spec.strengths, where, aims, steering)]
+    searches = [c for text in spec.minimal for c in _configs(text, [1.0], where, aims, steering)]
+    return AttackPlan(tuple(configs), tuple(searches), spec.control, seed=spec.seed)
 
 
 def _configs(
@@ -379,7 +280,7 @@ def _configs(
     if name not in known_families():
         refuse_other_media(name)
         raise UnknownName("perturbation", spec.name, known_families())
-    own = {k: v for k, v in steering.items() if k in ("lead_consistent", "criterion") or name not in batched}
+    own = {k: v for k, v in steering.items() if k == "lead_consistent" or name not in batched}
     own = {k: v for k, v in own.items() if v not in (False, "y_true")}
     extra = {name: {**own, **dict(spec.settings)}}
     found: list[PerturbationConfig] = []

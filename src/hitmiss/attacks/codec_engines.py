@@ -72,7 +72,7 @@ class Engine:
             return _sound(_own(self.encoder)(clip), self.encoder), rate, float("nan")
         lacking = self.lacks()
         if lacking is not None:
-            raise EnvironmentFault(lacking)
+            raise EnvironmentFault.of("codec-not-here", why=lacking)
         pcm = to_pcm(clip)
         bits = round(kbps * 1000) if self.has_rate else None
         trip = {"av": _by_av, "soundfile": _by_soundfile, "program": _by_program}[self.by]

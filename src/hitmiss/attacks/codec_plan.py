@@ -120,5 +120,5 @@ def _codec_of(row: Mapping[str, str | None], number: int, file: str) -> Codec:
         sample_rate = int(row.get("sample_rate") or known[name].sample_rate)
     except ValueError as error:
         fault = Fault("bad-plan", f"a rate is not a number: {error}", file=file, row=number)
-        raise DataError(str(fault), [fault]) from None
+        raise DataError.of("bad-plan/rate", file=file, row=number, error=error).at(fault) from None
     return replace(known[name], label=row["codec"] or name, kbps=kbps, sample_rate=sample_rate)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from hitmiss.attacks.batched import batched_families
-from hitmiss.attacks.criteria import Criterion, find_criterion, for_mode
+from hitmiss.attacks.criteria import CRITERIA, Criterion
 from hitmiss.attacks.family import all_attacks, check_strength
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
 from hitmiss.attacks.queries import BLACKBOX_SETTINGS
@@ -24,7 +24,6 @@ STEERING: Final = (
     "attack_from",
     "target_loss",
     "early_stop",
-    "criterion",
     "lead_consistent",
     "loss",
 )
@@ -127,7 +126,7 @@ class PerturbationConfig:
     @property
     def criterion(self) -> Criterion:
         """When it has succeeded."""
-        return find_criterion(self.extra["criterion"]) if "criterion" in self.extra else for_mode(self.mode)
+        return CRITERIA[self.mode]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -164,8 +163,6 @@ class PerturbationConfig:
         'band_noise(beta=2)'
         """
         own = {k: v for k, v in self.extra.items() if k not in (*ABOUT, *self.free, "target_mode", "target_value")}
-        if "criterion" in own:
-            own["criterion"] = self.criterion.name
         return str(MetricSpec.of(self.family, **own))
 
     @property
@@ -182,8 +179,6 @@ class PerturbationConfig:
         where = "" if self.window_seconds is None else f" @{self.center_time:g}s±{self.window_seconds / 2:g}"
         aim = "" if self.target_class is None else f" {self.mode} {self.target_class}"
         shown = {k: v for k, v in self.extra.items() if k not in (*ABOUT, "target_mode")}
-        if "criterion" in shown:  # by its name: the text of a function object differs from run to run
-            shown["criterion"] = self.criterion.name
         extra = f" {json.dumps(shown, sort_keys=True, default=str)}" if shown else ""
         return f"{self.family} {self.strength:g}{where}{aim}{extra}"
 

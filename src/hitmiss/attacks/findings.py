@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "empty-folder": Entry(ERROR, "there is no sound file {files!r} in the folder {folder}"),
@@ -47,7 +47,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "leads-unknown": Entry(
         ERROR,
-        "the leads of the data are not in the usual order, and {model_name} does not say which order it takes: say {--leads standard} ({LEADS}), or {--leads <stored_leads>} as in the data",
+        "the leads are not in the usual order, and {model_name} does not say its own",
+        fix="say {--leads standard} ({LEADS}), or {--leads <stored_leads>} as in the data",
     ),
     "leads-missing/takes": Entry(
         ERROR, "{model_name} takes {n_wanted} leads ({wanted}) and the data has {n} without names"
@@ -127,8 +128,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "target_mode is {target_mode!r} and extra says {told!r}", fix="give only one of them"
     ),
     "target-mode-needs-target": Entry(ERROR, "target_mode {target_mode!r} needs a target_class"),
-    "criterion-needs-class-attack": Entry(ERROR, "this criterion needs a class that the attack aims at"),
-    "criterion-give-yes": Entry(ERROR, "criterion {name} must give one yes or no per record; found the shape {shape}"),
     "leads-lost": Entry(ERROR, "of {n_leads} leads 1 to {n_leads} can be lost; found {leads}"),
     "beat-reaches-more-ms": Entry(
         ERROR, "a beat reaches more than 0 ms before and after its peak; found {pre_ms:g} and {post_ms:g}"
@@ -176,7 +175,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "give-probabilities-gave": Entry(ERROR, "{name} is to give probabilities and gave {outputs:g} to {outputs_2:g}"),
     "needs-gradients-gives-none": Entry(
         ERROR,
-        "{family} needs gradients and {name} gives none: hand over a torch module (or an ONNX model, with torch and onnx installed), or use a family that needs none, as random_search",
+        "{family} needs gradients and {name} gives none",
+        fix="hand over a torch module (or ONNX, with torch and onnx), or take random_search",
     ),
     "class-learned-values-needed": Entry(
         ERROR, "class {narrow} of {name} was learned from {shape} values; 0 and 1 are needed"
@@ -206,9 +206,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "needs-model-2": Entry(ERROR, "{family} needs a model"),
     "needs-true-extra": Entry(ERROR, "{family} needs y_true, or extra={{'attack_from': 'prediction'}}"),
-    "hop-skip-jump-flips": Entry(
-        ERROR, "hop_skip_jump flips any bit; it cannot aim at a class or at another criterion"
-    ),
+    "hop-skip-jump-flips": Entry(ERROR, "hop_skip_jump flips any bit; it cannot aim at a class"),
     "records-rows-truth": Entry(ERROR, "{n_x} records and {n_y} rows of truth"),
     "true-holds-found-values": Entry(ERROR, "y_true holds 0 and 1; found {wrong:g} ({n_wrong} values are neither)"),
     "attack-asked-twice": Entry(ERROR, "the attack {twice!r} is asked for twice"),
@@ -252,4 +250,13 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "gives-outputs-data-classes": Entry(
         ERROR, "{model_name} gives {width} outputs and the data has {n_classes} classes"
     ),
+    "codec-not-here": Entry(ERROR, "{why}"),
+    "bad-plan/rate": Entry(ERROR, "{file}, row {row}: a rate is not a number: {error}"),
+    "not-plain-arrays": Entry(
+        ERROR,
+        "{file} is not an .npz of plain arrays, or is damaged",
+        fix="make one with numpy.savez(path, x=signals, y=labels, classes=names)",
+    ),
+    "records-left-out": Entry(WARNING, "{n} of {total} records left out: {parts:;}"),
+    "millivolts": Entry(WARNING, "signals reach {highest:,.0f} mV; budgets are in mV: are these microvolts (x_uv)?"),
 }

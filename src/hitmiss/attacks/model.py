@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
 from hitmiss.detection.contract import Origin
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, is_torch_module, need
 from hitmiss.detection.onnx import OnnxDetector
 from hitmiss.detection.outputs import (
-    OutputKind,
     are_distributions,
     pick_output,
     pick_raw,

@@ -17,7 +17,7 @@ from hitmiss.attacks import queries
 from hitmiss.attacks.arrays import Floats
 from hitmiss.attacks.batched import batched_families, check_signals, deviations, make_records, pick
 from hitmiss.attacks.config import STEERING, PerturbationConfig, same_kind
-from hitmiss.attacks.criteria import Mask, any_bit
+from hitmiss.attacks.criteria import Mask
 from hitmiss.attacks.gradient import Problem, random_start, solve, within_budget
 from hitmiss.attacks.hop_skip_jump import Aim, hop_skip_jump
 from hitmiss.attacks.leads import consistent, need_twelve
@@ -376,7 +376,7 @@ class _Group:
         self, x: Floats, budget: Floats, shape: Callable[[Floats], Floats], settings: dict[str, Any]
     ) -> Changed:
         """Process one record after another: how many queries each takes depends on the answers."""
-        if (self.target >= 0).any() or self.first.criterion is not any_bit:
+        if (self.target >= 0).any():
             raise UsageError.of("hop-skip-jump-flips")
         stop = bool(self.first.extra.get("early_stop"))
         changed = x.copy()
@@ -446,7 +446,7 @@ def least_strengths(
         tried = [replace(quick, strength=float(s)) for s in strength]
         done = perform(records, own.tolist(), tried, [rng_of(int(row)) for row in own], first)
         log_odds = model.log_odds(done.x)
-        flips = criterion(clean[own], records.bits(to_probability(log_odds)), target)
+        flips = criterion(clean[own], records.bits(to_probability(log_odds)), np.full(len(own), target))
         best.append(done) if not best else best[0].take(at[flips], done, flips)
         used = strength * done.share_used(records.x[own])
         return Tried(np.where(flips, used, np.inf), _margin(records, config, own, log_odds))
@@ -456,6 +456,6 @@ def least_strengths(
 
 
 def _margin(records: Records, config: PerturbationConfig, rows: NDArray[np.int64], log_odds: Floats) -> Floats:
-    """Return the distance of records from flipping the target bit, or any; also used with a user's own criterion."""
+    """Return the distance of records from flipping the target bit, or any."""
     target, value = np.full(len(rows), records.target_of(config)), np.full(len(rows), config.target_value)
     return margins(log_odds, records.limits, records.clean_bits[rows], target, value)

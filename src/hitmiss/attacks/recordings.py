@@ -18,6 +18,7 @@ from hitmiss.attacks.leads import LEADS, expansion, lead_name, standard_order
 from hitmiss.attacks.model import LAYOUTS
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Finding
 from hitmiss.detection.pinning import digest_of_files, file_digest
 from hitmiss.media.wfdb import Record, is_wfdb, read_records
 
@@ -121,11 +122,8 @@ def read_recordings(
     except DataError as error:
         if error.code == "oversized-archive":
             raise
-        raise DataError(  # numpy's own message would advise unpickling it
-            f"{Path(path).name} is not an .npz of plain arrays, or is damaged; "
-            "make one with numpy.savez(path, x=signals, y=labels, classes=names)",
-            code=error.code,
-        ) from None
+        # numpy's own message would advise unpickling it
+        raise DataError.coded(Finding("not-plain-arrays", values={"file": Path(path).name}), error.code) from None
     x = _signals(arrays, layout, Path(path).name)
     for name in ("y", "classes"):
         if name not in arrays:

@@ -10,13 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.attacks.worker import Campaigner, Facts
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
 from hitmiss.core.results import infinite
 from hitmiss.detection.outputs import to_probability
 from hitmiss.robustness.campaign import CONTROL
 
 SHOWN_FAILURES: Final = 5
-LEFT_OUT: Final = "records left out"
 HIGHEST: Final = 50.0
 """Millivolts that no ECG reaches."""
 NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used")
@@ -27,12 +27,13 @@ def header_of(campaigner: Campaigner, made: dict[int, Facts]) -> Header:
     notes = sorted({note for record in made.values() for note in record.get("notes", ())})
     left_out = failures_of(campaigner, made)
     if left_out:
-        told = "; ".join(f"{name}: {why}" for name, why in list(left_out.items())[:SHOWN_FAILURES])
-        more = f"; and {len(left_out) - SHOWN_FAILURES} more" if len(left_out) > SHOWN_FAILURES else ""
-        notes.append(f"{len(left_out)} of {len(left_out) + _n_used(campaigner, made)} {LEFT_OUT}: {told}{more}")
+        parts = [f"{name}: {why}" for name, why in list(left_out.items())[:SHOWN_FAILURES]]
+        parts += [f"and {len(left_out) - SHOWN_FAILURES} more"] * (len(left_out) > SHOWN_FAILURES)
+        total = len(left_out) + _n_used(campaigner, made)
+        notes.append(Remark.of("records-left-out", n=len(left_out), total=total, parts=tuple(parts)))
     highest = float(np.abs(campaigner.recordings.x).max(initial=0.0))
     if highest > HIGHEST:
-        notes.append(f"signals reach {highest:,.0f} mV; budgets are in mV: are these microvolts (x_uv)?")
+        notes.append(Remark.of("millivolts", highest=highest))
     least = ("minimal_strength",) if campaigner.plan.searches else ()
     return Header(
         "present", "absent", "logit", runs=run_columns(campaigner), slices=tuple(campaigner.recordings.columns),

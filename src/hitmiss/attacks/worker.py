@@ -8,8 +8,7 @@ effect of a mere disturbance of that size.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Final, TypedDict, cast
 
 import numpy as np
@@ -25,15 +24,12 @@ from hitmiss.attacks.perform import Performed, Records, least_strengths, perform
 from hitmiss.attacks.plan import MINIMAL, AttackPlan
 from hitmiss.attacks.recordings import Recordings, not_finite
 from hitmiss.attacks.result import describe
-from hitmiss.attacks.signals import read_signals
 from hitmiss.attacks.windows import hann_windows
 from hitmiss.core.errors import DataError, UsageError, message_of
 from hitmiss.core.results import finite
-from hitmiss.core.trials import Trials
 from hitmiss.detection.classifier_contract import agree, classifier_contract, exclusive_classes
 from hitmiss.detection.contract import TOGETHER, Contract, Probe, Term, probe
 from hitmiss.detection.detector import need
-from hitmiss.robustness.campaign import Campaign, Cell
 from hitmiss.runs.worker import Result, Results
 from hitmiss.stats.random import noise_generator
 
@@ -210,34 +206,6 @@ class Campaigner:
         name = f"{MINIMAL} {config}"
         return least_strengths(self.records, config, rows, lambda row: self.rng(row, name), rounds=self.plan.rounds)
 
-    def examples(self, trials: Trials, kept: str | Path | None = None) -> dict[str, tuple[Floats, Floats, float, str]]:
-        """Return, for every kind of attack at its greatest strength, one record before and after.
-
-        It is the first record that flips, else the first, with the sample rate and the model's answers. The signals
-        come from a run folder that `kept` them, or are made again from the same generators.
-        """
-        campaign = Campaign.of(trials)
-        place = {name: at for at, name in enumerate(self.recordings.ids)}
-        chosen: dict[str, PerturbationConfig] = {}
-        for config in sorted(self.plan.configs, key=lambda c: c.strength):
-            chosen[str(replace(config, strength=1.0))] = config
-        found = {}
-        for config in chosen.values():
-            run = self.plan.cells[str(config)]
-            cell = next(c for c in campaign.cells if all(run[k] == v for k, v in c.run.items()))
-            flips = (cell.bits != campaign.clean.bits).any(axis=1)
-            chosen_one = int(np.argmax(flips))
-            row = place[campaign.records[chosen_one]]
-            after = self._again(config, row) if kept is None else _kept(kept, run, self.recordings.ids[row])
-            title = f"{run['attack']} {config.strength:g}, record {self.recordings.ids[row]}"
-            said = _answers_before_and_after(campaign, cell, chosen_one)
-            found[title] = (self.recordings.x[row], after, self.recordings.fs, said)
-        return found
-
-    def _again(self, config: PerturbationConfig, row: int) -> Floats:
-        """Attack a record again in the same way, with the same generator."""
-        return np.asarray(perform(self.records, [row], [config], [self.rng(row, str(config))]).x[0])
-
 
 FIRST: Final = 8
 """Records on which the network that gives gradients is compared with the model."""
@@ -319,19 +287,6 @@ def _answered(model: Classifier, x: Floats, rows: Sequence[int]) -> tuple[dict[i
         if not some and not others:
             raise
         return some | others, bad | worse
-
-
-def _answers_before_and_after(campaign: Campaign, cell: Cell, at: int) -> str:
-    """Describe the model's answers for a record, before and after."""
-    before, after = (
-        " + ".join(name for name, bit in zip(campaign.classes, bits[at], strict=True) if bit) or "nothing"
-        for bits in (campaign.clean.bits, cell.bits)
-    )
-    return f"{before} → {after}" if before != after else f"stays {before}"
-
-
-def _kept(folder: str | Path, run: dict[str, str], record: str) -> Floats:
-    return np.asarray(read_signals(folder, **run, records=[record])[1][0], dtype=np.float64)
 
 
 def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Generator) -> Floats:

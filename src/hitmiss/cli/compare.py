@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import JSON
+from hitmiss.cli.shared import FULL, JSON
 from hitmiss.core.design import ComparisonRules, Design, Languages
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -64,6 +64,7 @@ def compare(
     output: Annotated[
         str | None, opt("Write the comparison (JSON) here too.", WRITING, "--output", "-o", common=True)
     ] = None,
+    full: Annotated[bool, FULL] = False,
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values.
@@ -81,7 +82,7 @@ def compare(
         from hitmiss.engine.compare import with_contents
 
         made = replace(made, design=with_contents(made.design, opened))
-    _emit(made, opened, output, json)
+    _emit(made, opened, output, json, full)
     printing.refuse_unmet(made.verdict)
 
 
@@ -125,7 +126,7 @@ def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
     return list(values) if len(values) == n else [values[0]] * n
 
 
-def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, json: bool) -> None:
+def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, json: bool, full: bool) -> None:
     from hitmiss.core import artifacts
 
     if output:
@@ -133,10 +134,10 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if json:
         printing.out_with_verdict(made.to_dict(), made.verdict)
     else:
-        _show(made, opened, output)
+        _show(made, opened, output, full)
 
 
-def _show(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None) -> None:
+def _show(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None, full: bool) -> None:
     from hitmiss.engine.comparison import Comparison
     from hitmiss.reports import comparison_tables, ranking_tables, terminal
 
@@ -144,13 +145,19 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if isinstance(made, Comparison):
         row = made.differences[0]
         size = f"{row.n_pairs:,} pairs: {row.n_positive:,} {head.positive}, {row.n_pairs - row.n_positive:,} {head.negative}"
+        if head.graded_by:
+            size = f"{row.n_pairs:,} pairs of answers, graded by {head.graded_by}"
         if "attack" in head.runs:  # a pair is a record, which may have several labels
             size = f"{row.n_pairs:,} pairs (records) with {row.n_positive:,} {head.positive} labels"
         printing.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
-        terminal.write_tables(comparison_tables.tables(made, head.positive))
-        printing.out(f"\n{comparison_tables.LEGEND}")
+        tables = comparison_tables.tables(made, head.positive, full=full)
+        terminal.write_tables(tables)
+        if full:
+            printing.out(f"\n{comparison_tables.LEGEND}")
     else:
         printing.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
-        terminal.write_tables(ranking_tables.ranking_tables(made))
-    terminal.write_verdict(made.verdict, made.warnings, brief=printing.is_quiet())
+        tables = ranking_tables.ranking_tables(made)
+        terminal.write_tables(tables)
+    room = None if full else terminal.room_under(tables, 3)
+    terminal.write_verdict(made.verdict, made.warnings, brief=printing.is_quiet(), room=room)
     printing.out_signature(made.signature, output)

@@ -14,8 +14,10 @@ import click
 from hitmiss.cli import printing
 from hitmiss.cli.demo_files import FILES
 from hitmiss.cli.demo_steps import SMALL, STEPS, WITH_FILES, Step
+from hitmiss.cli.help import WIDTH, wrap_command
 from hitmiss.core.errors import EnvironmentFault, UnknownName
 from hitmiss.core.spec import WRITING, opt
+from hitmiss.core.text import wrap
 
 
 def demo(
@@ -59,13 +61,13 @@ def run_steps(
     brief = not small and not is_chosen if brief is None else brief
     reported: list[str] = []
     media: list[str] = []
-    for step in steps:
-        if short and step.brief is None:
-            continue
+    shown = [step for step in steps if not short or step.brief is not None]
+    for position, step in enumerate(shown, 1):
+        title = f"\n{position} of {len(shown)}: {step.about}"
         if step.lacks:
-            printing.note(f"\n{step.about}: left out, {step.advice}")
+            printing.note(f"{title}: left out, {step.advice}")
             continue
-        printing.note(f"\n{step.about} (simulated data, see README.txt beside it)")
+        printing.note(title)
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
         with step.server() as address:
             commands = (step.brief if short and step.brief else step.commands)(data)
@@ -83,6 +85,7 @@ def run_steps(
         ["report", *reported, *media, *few, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)]
     )
     printing.note(f"\nThe report is {report}; open it in a browser.")
+    printing.note("All data are simulated; README.txt in each folder says how.")
     if brief:
         printing.note(f"Data and whole outputs are in {output}; change a command and run it again.")
     if short:
@@ -149,6 +152,8 @@ def _missing(step: Step) -> EnvironmentFault:
 
 LONGEST: Final = 9
 """Lines of an output that the demo of everything prints as they are."""
+LAST: Final = 3
+"""Lines that it prints of a longer output without a conclusion."""
 
 
 def _run_as_typed(words: list[str], kept: Path | None = None) -> None:
@@ -158,7 +163,8 @@ def _run_as_typed(words: list[str], kept: Path | None = None) -> None:
     """
     from hitmiss.cli.main import run
 
-    printing.note(f"\n$ {shlex.join(['hitmiss', *words])}" + ("" if kept else "\n"))
+    lines = wrap_command(shlex.join(["hitmiss", *words]), WIDTH - 4)
+    printing.note("\n$ " + " \\\n  ".join(lines) + ("" if kept else "\n"))
     if kept is None:
         code = run(words)
     else:
@@ -171,16 +177,17 @@ def _run_as_typed(words: list[str], kept: Path | None = None) -> None:
 
 
 def _print_excerpt(text: str, kept: Path) -> None:
-    """Print a short output; of a long one the conclusion, and where the whole is."""
+    """Print a short output; of a long one the conclusion, or its last lines, and where the whole is."""
     from hitmiss.conclude.headline import GOOD
 
-    lines = text.splitlines()
+    lines = text.rstrip().splitlines()
     if len(lines) <= LONGEST:
-        printing.out(text.rstrip())
+        printing.out("\n".join(lines))
         return
     kept.write_text(text, encoding="utf-8")
-    end = lines.index(GOOD) if GOOD in lines else len(lines)
-    before = [i for i, line in enumerate(lines[:end]) if line.strip()]
-    start = next((i for i in reversed(range(end - 1)) if not lines[i].strip() and i < before[-1]), 0)
-    printing.out("\n".join(line for line in lines[start:end] if line.strip()))
+    if GOOD in lines:
+        above = "\n".join(lines[: lines.index(GOOD)]).rstrip()
+        printing.out("\n".join(wrap("→ " + " ".join(above.split("\n\n")[-1].split()), WIDTH, "  ")))
+    else:
+        printing.out("\n".join(lines[-LAST:]))
     printing.note(f"({len(lines)} lines in {kept})")

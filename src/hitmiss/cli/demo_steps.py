@@ -60,7 +60,7 @@ def score_asvspoof5(data: Path) -> list[list[str]]:
 
 
 def score_asvspoof5_briefly(data: Path) -> list[list[str]]:
-    """Measure two figures per codec, with intervals over speakers."""
+    """Measure two numbers per codec, with intervals over speakers."""
     files = [str(data / "scores_a.tsv"), "--key", str(data / "ASVspoof5.eval.track_1.tsv"), "-p", "asvspoof5"]
     asked = ["-m", "min_dcf", "-m", "eer", "--by", "codec", "--bootstrap", "200", "--unit", "speaker"]
     return [["score", *files, *asked, "-o", str(data / "results.json"), "--quiet"]]
@@ -118,7 +118,7 @@ def simulate_triage(folder: Path, share: float) -> Path:
 
 
 def score_triage(data: Path) -> list[list[str]]:
-    """Measure every figure of the triage evaluation document, compare both configurations, choose thresholds."""
+    """Measure every number of the triage evaluation document, compare both configurations, choose thresholds."""
     results = str(data / "results.jsonl")
     runs = [f"{results}[tools={tools}]" for tools in ("no-tools", "tools")]
     chosen = ["--choose", "guarantee", "--choose-on", str(data / "dev_scores.csv")]

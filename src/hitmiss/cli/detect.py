@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hitmiss.cli import printing, progress_bar
 from hitmiss.cli.options import fields
-from hitmiss.cli.shared import JSON, ROOT, RULES, RUN_FOLDER, SUFFIX, WEIGHTS
+from hitmiss.cli.shared import JSON, RULES, RUN_FOLDER
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import READING, RUNNING, WRITING, opt
+from hitmiss.detection.detect_spec import DetectSpec
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
@@ -25,8 +26,6 @@ DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
 )
 DATA = "Manifest: a table with the file, the label and further columns about each item; or a folder with a folder per class."
-PICTURE = "How a network takes pictures: resize=256, crop=224, scale=imagenet|half|unit|raw, order=rgb|bgr (default: its own)."
-MANIPULATE = "`suite`, `clad`, `asvspoof5`, or `noise(snr=15); codec(mp3:1) > gain(db=-6)`; may be repeated."
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 SHOWN_FAILURES = 5
 
@@ -35,54 +34,13 @@ def detect(
     detector: Annotated[str, opt(DETECTOR, common=True)],
     data: Annotated[str, opt(DATA, metavar="FILE", common=True)],
     output: Annotated[Path, RUN_FOLDER],
-    weights: Annotated[Path | None, WEIGHTS] = None,
     protocol: Annotated[str | None, RULES] = None,
-    root: Annotated[Path | None, ROOT] = None,
-    suffix: Annotated[str, SUFFIX] = "",
-    file_column: Annotated[str | None, opt("Column with the paths, if it is not the id.", READING)] = None,
     *,
+    spec: DetectSpec,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
     running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time", "fail_rate")],
-    input_: Annotated[Literal["audio", "image", "text", "path"], opt("What an item is; text: of a column.")] = "audio",
-    picture: Annotated[str | None, opt(PICTURE, metavar="SETTINGS")] = None,
-    text_column: Annotated[str, opt("Column with the texts.", READING)] = "text",
-    sample_rate: Annotated[int | None, opt("Sample rate that the detector needs (default: its own).")] = None,
-    cut_length: Annotated[int | None, opt("Repeat or cut each clip to this number of samples.")] = None,
-    length_rule: Annotated[
-        Literal["tile", "mirror", "zero", "truncate"], opt("What is done with short clips.")
-    ] = "tile",
-    window: Annotated[float | None, opt("Score windows of this many seconds.")] = None,
-    hop: Annotated[float | None, opt("Seconds between windows (default: half a window).")] = None,
-    pooling: Annotated[Literal["mean", "median", "min", "max"], opt("One score from windows.")] = "mean",
-    codecs: Annotated[
-        list[str] | None, opt("Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.", common=True)
-    ] = None,
-    manipulate: Annotated[list[str] | None, opt(MANIPULATE, common=True)] = None,
-    only: Annotated[str | None, opt("With --manipulate: change this class only, `fake`.")] = None,
-    positive_index: Annotated[int | None, opt("Output column of the positive class.")] = None,
-    outputs: Annotated[
-        Literal["auto", "logit", "multilabel", "probability", "raw"],
-        opt("What the model gives; multilabel: a sigmoid per label."),
-    ] = "auto",
-    higher: Annotated[str | None, opt("The class that a higher single output means.", READING)] = None,
-    embed: Annotated[list[str] | None, opt("Keep this layer's embeddings; may be repeated.")] = None,
-    batch_seconds: Annotated[float | None, opt("Seconds of sound in a batch.", RUNNING)] = None,
-    batch_items: Annotated[int | None, opt("Most items in a batch.", RUNNING)] = None,
-    pad: Annotated[bool, opt("Pad clips of different lengths into one batch.", RUNNING)] = False,
-    workers: Annotated[int, opt("Number of processes that load items; 0: none.", RUNNING)] = 0,
     cluster: Annotated[str | None, opt(CLUSTER, READING, metavar="auto|ADDRESS")] = None,
     actors: Annotated[int | None, opt("With --cluster: processes that have the model.", RUNNING)] = None,
-    device: Annotated[
-        str, opt("auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).", RUNNING, common=True)
-    ] = "auto",
-    precision: Annotated[
-        Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
-        opt("Numbers of the network; auto is float32, int8 is for the CPU.", RUNNING),
-    ] = "auto",
-    compile_: Annotated[
-        bool, opt("Compile a torch module; worth it for long runs of clips of one length.", RUNNING)
-    ] = False,
-    check: Annotated[int, opt("Number of clips scored again one by one, as a check.", RUNNING)] = 8,
     scores: Annotated[Path | None, opt("Write a score file here too.", WRITING)] = None,
     score_form: Annotated[
         Literal["table", "official", "unpaired"], opt("Form of --scores; unpaired: `- - real 0.85`.", WRITING)
@@ -96,49 +54,17 @@ def detect(
     given = dict(locals())
     if scores is None and score_form != "table":
         raise UsageError.of("option-unused/2")
-    devices = [name.strip() for name in device.split(",") if name.strip()]
+    devices = [name.strip() for name in spec.device.split(",") if name.strip()]
     if len(devices) > 1:
         _share(given, devices)
         return
     from hitmiss.detection.loop import run_detector
-    from hitmiss.detection.opening import open_detector
-    from hitmiss.evaluation.detecting import Batching, Job, find_manifest
+    from hitmiss.evaluation.detecting import Job, find_manifest, opened
 
     reading = reading.changed(where=printing.either(reading.where))
-    manifest = find_manifest(
-        data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=running.limit
-    )
-    opening = partial(
-        open_detector,
-        detector,
-        weights=weights,
-        device=device,
-        precision=precision,
-        sample_rate=sample_rate,
-        layers=embed or (),
-        compiled=compile_,
-    )
-    with _opened(opening, device, cluster, actors, workers, len(manifest)) as model:
-        job = Job.of(
-            model,
-            manifest,
-            input=input_,
-            codecs=",".join(codecs) if codecs else None,
-            manipulate="; ".join(manipulate) if manipulate else None,
-            only=only,
-            picture=picture,
-            text_column=text_column,
-            sample_rate=sample_rate,
-            cut_length=cut_length,
-            length_rule=length_rule,
-            window=window,
-            hop=hop,
-            pooling=pooling,
-            positive_index=positive_index,
-            outputs=outputs,
-            higher=higher,
-            batching=Batching(batch_seconds, batch_items, pad, workers, check),
-        )
+    manifest = find_manifest(data, protocol, reading, spec, running.limit)
+    with _opened(partial(opened, detector, spec), spec, cluster, actors, len(manifest)) as model:
+        job = Job.of(model, manifest, spec, reading.higher)
         for line in job.notes:
             printing.note(line)
         outcome = run_detector(
@@ -169,12 +95,13 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
         raise UsageError.of("devices-cluster")
     begun = Path(str(given["output"])) / MANIFEST
     running: RunSpec = given["running"]
+    spec: DetectSpec = given["spec"]
     if begun.exists() and not (running.resume or running.join):
-        detect(**given | {"device": devices[0]})  # refuses the folder with its own message
+        detect(**given | {"spec": replace(spec, device=devices[0])})  # refuses the folder with its own message
         return
     context = multiprocessing.get_context("spawn")
     helpers = [
-        context.Process(target=_beside, args=(given | {"device": name}, at == 0, len(devices)))
+        context.Process(target=_beside, args=(given | {"spec": replace(spec, device=name)}, at == 0, len(devices)))
         for at, name in enumerate(devices)
     ]
     try:
@@ -191,7 +118,7 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
                 helper.terminate()
                 helper.join()
     finishing = replace(running, resume=begun.exists() or running.resume)
-    detect(**given | {"device": devices[0], "running": finishing})
+    detect(**given | {"spec": replace(spec, device=devices[0]), "running": finishing})
 
 
 def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
@@ -206,22 +133,17 @@ def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
     sys.stdout = quiet
     sys.stderr = sys.stderr if is_first else quiet
     try:
-        detect(**given | {"running": replace(given["running"], join=True), "scores": None, "check": 0})
+        spec, running = replace(given["spec"], check=0), replace(given["running"], join=True)
+        detect(**given | {"spec": spec, "running": running, "scores": None})
     except HitmissError:  # the process that finishes the run meets the same error and reports it
         sys.exit(1)
 
 
 @contextmanager
 def _opened(
-    opening: Callable[[], Detector],
-    device: str,
-    cluster: str | None,
-    actors: int | None,
-    decoders: int,
-    n_items: int,
+    opening: Callable[[], Detector], spec: DetectSpec, cluster: str | None, actors: int | None, n_items: int
 ) -> Iterator[Detector]:
     """Open the detector in this process, or in the processes of a cluster."""
-
     if cluster is None:
         if actors is not None:
             raise UsageError.of("goes")
@@ -232,7 +154,9 @@ def _opened(
 
     with joined(cluster) as found:
         printing.note(f"cluster: {found}")
-        with RayDetector(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
+        with RayDetector(
+            found, opening, actors=actors, decoders=spec.workers, device=spec.device, most=n_items
+        ) as fleet:
             yield fleet
         printing.note(fleet.words())
 

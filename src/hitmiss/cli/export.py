@@ -37,9 +37,9 @@ def export(
         list[str] | None, opt("Only this table: all, codec, `codec,codec_q`, runs, gap; may be repeated.", common=True)
     ] = None,
     percent: Annotated[list[str] | None, opt("A metric to write in per cent; may be repeated.", WRITING)] = None,
-    no_intervals: Annotated[bool, opt("Figures without their intervals.", WRITING)] = False,
+    no_intervals: Annotated[bool, opt("Numbers without their intervals.", WRITING)] = False,
     comparison: Annotated[
-        str | None, opt("A comparison (`hitmiss compare -o`) that marks significant figures.", common=True)
+        str | None, opt("A comparison (`hitmiss compare -o`) that marks significant numbers.", common=True)
     ] = None,
     raw: Annotated[bool, opt("CSV and XLSX: texts unchanged, formulas not escaped.", WRITING)] = False,
     purpose: Annotated[

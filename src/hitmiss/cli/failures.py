@@ -19,7 +19,7 @@ from dataclasses import asdict
 
 import click
 
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, message_of
+from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, message_of
 from hitmiss.core.options import option_name, option_words
 from hitmiss.core.text import escape_invisible
 
@@ -94,8 +94,9 @@ def completed_commands(error: BaseException, words: Sequence[str]) -> list[str]:
     """
     found = []
     for choice in error.choices if isinstance(error, HitmissError) else ():
-        names = {option_name(name) for name in choice}
-        kept = [w for w, before in zip(words, ["", *words], strict=False) if not {w.partition("=")[0], before} & names]
+        flags, names = ({option_name(n) for n, value in choice.items() if bool(value) is has} for has in (False, True))
+        pairs = zip(words, ["", *words], strict=False)
+        kept = [w for w, before in pairs if not {w.partition("=")[0], before} & names and w not in flags]
         found.append(f"{shlex.join(['hitmiss', *kept])} {shlex.join(option_words(choice))}")
     return found
 
@@ -103,6 +104,7 @@ def completed_commands(error: BaseException, words: Sequence[str]) -> list[str]:
 def document(error: BaseException, commands: Sequence[str] = ()) -> dict[str, object]:
     """Return what a failure prints with `--json`: its code, its message, every place with a fault, commands to choose.
 
+    >>> from hitmiss.core.errors import Fault
     >>> document(DataError("a score is NaN", [Fault("nan-score", "it is NaN", file="s.csv", row=7)]))["error"]["code"]
     'nan-score'
     """
@@ -118,26 +120,20 @@ def _command(error: click.ClickException) -> str:
 
 
 def _fault_lines(error: DataError) -> list[str]:
-    """List the places of faults, unless the message already contains the only one.
+    """List the places of faults, unless the message names the only one.
 
     >>> from hitmiss.core.errors import Fault
     >>> one = Fault("nan-score", "a score is NaN", file="s.csv", row=7)
-    >>> _fault_lines(DataError("s.csv, row 7: a score is NaN; drop it", [one]))
+    >>> _fault_lines(DataError("s.csv, row 7: a score is NaN; drop it").at(one))
     []
     >>> _fault_lines(DataError("2 scores are NaN", [one, Fault("nan-score", "a score is NaN", file="s.csv", row=9)]))
     ['  s.csv, row 7: a score is NaN', '  s.csv, row 9: a score is NaN']
     """
-    if len(error.faults) == 1 and all(part in message_of(error) for part in _told(error.faults[0])):
+    if error.names_place:
         return []
     lines = [f"  {escape_invisible(str(fault))}" for fault in error.faults[:SHOWN_FAULTS]]
     left = len(error.faults) - SHOWN_FAULTS
     return [*lines, f"  … and {left} more; `hitmiss validate` lists all"] if left > 0 else lines
-
-
-def _told(fault: Fault) -> list[str]:
-    """Return the texts that a message must contain to cover a fault; the column is in the message where it matters."""
-    parts = [fault.message, fault.file, fault.value, None if fault.row is None else f"row {fault.row}"]
-    return [part for part in parts if part]
 
 
 def _is_about_a_file(error: BaseException) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, WARNING, Entry
+from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "comparison-forced": Entry(WARNING, "INVALID BASELINE, forced: {w}"),
     "model-exited": Entry(
         ERROR, "the code of the model ended the program (exit code {code_2}); have it raise an error instead"
     ),
@@ -58,7 +57,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "threshold-metric": Entry(
         ERROR,
         "evaluation.threshold_metric is {threshold_metric!r}, which no threshold changes",
-        fix="name a figure of decisions, as f1",
+        fix="name a metric of decisions, as f1",
     ),
     "key-of-run": Entry(ERROR, "{--key?} and {--label-cut go} with files given by name, not with {--pred_dir?}"),
     "no-predictions/say": Entry(
@@ -72,17 +71,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "{--missing_language?} is about files named after languages; here a column names them"
     ),
     "missing-package": Entry(ERROR, "the job {step_name} cannot run here: {advice}"),
-    "unread-option": Entry(
-        ERROR,
-        "{run} holds results, which were measured already",
-        fix="give the score file to measure it with {--weight <weight>}, or leave {--weight?} out",
-    ),
-    "no-results": Entry(
-        ERROR, "the folder {run} has no results.json", fix="write one with hitmiss score … {-o <run>/results.json}"
-    ),
-    "incomparable/baseline": Entry(
-        ERROR, "the baseline is not comparable: {wrong}. {--force} accepts it anyway, with a warning in the report"
-    ),
     "one-rate": Entry(ERROR, "{--sensitivity?} and {--specificity?} go together"),
     "bad-level/lies": Entry(ERROR, "a level lies between 0 and 1; found {level:g}"),
     "rates-twice": Entry(
@@ -110,9 +98,13 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-pilot": Entry(ERROR, "without a pilot, say the metric and the value that you expect: {-m eer} {--value 0.05}"),
     "pilot-runs": Entry(ERROR, "a width is planned from one pilot run, a difference from two on the same trials"),
     "bare-pilot": Entry(
-        ERROR, "no figure of the pilot has an interval to plan from", fix="add {--bootstrap 1000}, or give more trials"
+        ERROR, "no number of the pilot has an interval to plan from", fix="add {--bootstrap 1000}, or give more trials"
     ),
-    "pilot-runs/difference": Entry(ERROR, "a difference is planned from two runs"),
+    "bare-pilot/why": Entry(
+        ERROR,
+        "no number of the pilot has an interval to plan from ({metric}: {why})",
+        fix="give a pilot of more units or trials, or plan from {--value?}",
+    ),
     "option-unused/2": Entry(ERROR, "{--score-form?} goes with {--scores?}"),
     "devices-cluster": Entry(ERROR, "{--cluster?} distributes the work itself", fix="give one {--device?}"),
     "goes": Entry(ERROR, "{--actors?} goes with {--cluster?}"),

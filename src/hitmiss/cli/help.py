@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,8 @@ ALWAYS: Final = (
     ("--help-all", "Show every option and stop."),
 )
 WIDTH: Final = 80
+NAMES: Final = 28
+"""Columns that names may take beside their texts; a longer one has a line of its own."""
 
 
 def verb_help(verb: Verb, *, is_whole: bool) -> str:
@@ -48,8 +51,7 @@ def verb_help(verb: Verb, *, is_whole: bool) -> str:
     if verb.example:
         formatter.write_paragraph()
         formatter.write_heading("Example")
-        lines = textwrap.wrap(verb.example, formatter.width - 6, subsequent_indent="  ", break_on_hyphens=False)
-        formatter.write(" \\\n".join(f"  {line}" for line in lines) + "\n")
+        formatter.write(" \\\n".join(f"  {line}" for line in wrap_command(verb.example, formatter.width - 6)) + "\n")
     return formatter.getvalue().rstrip("\n")
 
 
@@ -70,11 +72,24 @@ def overview(about: str, jobs: Sequence[tuple[str, Sequence[Verb]]], options: Se
     return formatter.getvalue().rstrip("\n")
 
 
+def wrap_command(command: str, width: int) -> list[str]:
+    """Return the lines of a command; an option and its value stay together, and so do its values if they are short."""
+    quoted = re.sub(r"""'[^']*'|"[^"]*\"""", lambda hit: hit[0].replace(" ", "\0"), command)
+    glued = re.sub(
+        r"(?<= )-\S+(?: [^-\s]\S*)+",
+        lambda hit: hit[0].replace(" ", "\0", -1 if len(hit[0]) <= width // 2 else 1),
+        quoted,
+    )
+    lines = textwrap.wrap(glued, width, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return [line.replace("\0", " ") for line in lines]
+
+
 def _records(options: Sequence[click.Parameter], ctx: click.Context) -> list[tuple[str, str]]:
     return [record for option in options if (record := option.get_help_record(ctx)) is not None]
 
 
 def _section(formatter: click.HelpFormatter, title: str, rows: Sequence[tuple[str, str]]) -> None:
     if rows:
-        with formatter.section(title):
-            formatter.write_dl(list(rows))
+        widths = [len(name) for name, _ in rows]
+        with formatter.section(title):  # a name that is longer than the others does not push their texts aside
+            formatter.write_dl(list(rows), col_max=max((n for n in widths if n <= NAMES), default=NAMES))

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
-from hitmiss.cli.shared import JSON, METRICS_OUTPUT, ROOT, WEIGHTS
-from hitmiss.core.run_spec import RunSpec
-from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT
+from hitmiss.core.ask_spec import AskSpec
+from hitmiss.core.run_spec import ROOT, WEIGHTS, RunSpec
+from hitmiss.core.spec import READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.llm.detectors import Model
     from hitmiss.llm.estimate import CostEstimate
     from hitmiss.llm.items import Item
-    from hitmiss.llm.plan import CallPlan, Settings
+    from hitmiss.llm.plan import CallPlan
     from hitmiss.llm.run import Outcome
 
 MODELS = "gpt-5.1, provider/name, a name behind --base-url; or module:function, model.onnx, hf-image:…"
-DATASET = "JSON lines: id, image (or audio, or text), label, meta."
+DATASET = "JSON lines: id, image (or audio, or text), label, meta; without any label nothing is scored."
 KEY = "Environment variable with the key (default: the provider's own, as OPENAI_API_KEY)."
-VISION = "Another model sees each item and describes it; those of --models judge by what it says."
-STRUCTURING = "Another model puts what those of --models say into the verdict's form."
-BANDS = "For functions and detectors: real below the first, fake from the second on."
+PROMPT = (
+    "Your own instructions (the system message), with {{positive}}, {{meta.NAME}}, …; several files are a run each."
+)
+VARY = "A setting and its values, each a run of its own, as temperature=0,0.7; may be repeated."
 
 
 def llm(
@@ -37,37 +38,20 @@ def llm(
         Literal["both", "tools", "no-tools"], opt("With which tools the models are asked.", common=True)
     ] = "no-tools",
     trials: Annotated[int, opt("How often each item is asked.", common=True)] = 1,
-    temperature: Annotated[float, opt("Temperature of the answers; 0 if the model allows it.", common=True)] = 0.0,
     metrics_output: Annotated[Path | None, METRICS_OUTPUT] = None,
-    base_url: Annotated[str | None, opt("Any server that speaks the OpenAI protocol.", common=True)] = None,
     api_key_env: Annotated[str | None, opt(KEY, metavar="NAME")] = None,
-    provider: Annotated[str | None, opt("Provider of inspect_ai for all models.")] = None,
-    prompt: Annotated[Path | None, opt("Your own instructions (the system message).", metavar="FILE")] = None,
+    prompt: Annotated[list[Path] | None, opt(PROMPT, metavar="FILE", takes_words=True)] = None,
+    examples: Annotated[
+        Path | None, opt("Items with labels that are shown first, with their answers.", metavar="FILE")
+    ] = None,
+    vary: Annotated[list[str] | None, opt(VARY, metavar="SETTING=VALUES")] = None,
     root: Annotated[Path | None, ROOT] = None,
     canaries: Annotated[int, opt("Items with an injected instruction, to measure obedience.")] = 0,
-    disable_tool_cache: Annotated[
-        bool, opt("Compute every tool call, or keep results.", OTHERS, "--disable-tool-cache/--enable-tool-cache")
-    ] = False,
     tool_cache_dir: Annotated[Path | None, opt("Where results of tools are kept.")] = None,
-    answer_cache: Annotated[bool, opt("Take known answers from inspect_ai's cache.")] = False,
-    max_iterations: Annotated[int, opt("Most requests about one item.")] = 15,
-    max_tokens: Annotated[int | None, opt("Most tokens of an answer.")] = None,
-    reasoning_effort: Annotated[str | None, opt("Reasoning effort as the provider names it, low to high.")] = None,
-    max_connections: Annotated[
-        int | None, opt("Requests at once (default: adaptive).", OTHERS, "--max-connections", "--num-workers")
-    ] = None,
     skip_missing_images: Annotated[bool, opt("Leave out items whose file is missing.")] = False,
-    vision_model: Annotated[str | None, opt(VISION)] = None,
-    structuring_model: Annotated[str | None, opt(STRUCTURING)] = None,
-    max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6,
-    timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600,
-    attempt_timeout: Annotated[int, opt("Seconds for one attempt; then it is repeated.")] = 150,
     parser: Annotated[str, opt("How answers are read: lenient or strict.")] = "lenient",
     reparse: Annotated[bool, opt("Read the answers of the run again; nothing is asked.", RUNNING)] = False,
     dry_run: Annotated[bool, opt("Only estimate calls, tokens and money.", RUNNING)] = False,
-    requests_per_minute: Annotated[int | None, opt("Most requests in a minute.", RUNNING)] = None,
-    tokens_per_minute: Annotated[int | None, opt("Most tokens in a minute, as far as known.", RUNNING)] = None,
-    thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
     weights: Annotated[Path | None, WEIGHTS] = None,
     outputs: Annotated[Literal["auto", "logit", "multilabel", "probability"], opt("What a detector gives.")] = "auto",
     positive_index: Annotated[int | None, opt("Output column that means fake.")] = None,
@@ -77,6 +61,7 @@ def llm(
         Path | None, opt("The run folder (default: beside the output).", RUNNING, metavar="FOLDER", common=True)
     ] = None,
     *,
+    asking: AskSpec,
     running: RunSpec,
     json: Annotated[bool, JSON] = False,
 ) -> None:
@@ -90,48 +75,34 @@ def llm(
     from hitmiss.llm.estimate import estimate_run
     from hitmiss.llm.items import read_items
     from hitmiss.llm.leaks import find_leaks
-    from hitmiss.llm.plan import Settings
     from hitmiss.llm.prices import read_prices
+    from hitmiss.llm.question import Question
     from hitmiss.llm.run import work_on_calls
     from hitmiss.llm.secrets import key_of
 
     _require_folder(metrics_output)
-    roles = {"vision_model": vision_model, "structuring_model": structuring_model}
-    _require_language_models(roles)
-    address, doubts = _address([*models, *filter(None, roles.values())], base_url, provider)
-    bands = _bands(thresholds)
-    settings = Settings(
-        temperature=temperature,
-        max_tokens=max_tokens,
-        reasoning_effort=reasoning_effort,
-        seed=running.seed,
-        max_iterations=max_iterations,
-        thresholds=bands,
-        base_url=address,
-        provider=provider,
-        vision_model=vision_model,
-        structuring_model=structuring_model,
-        tool_cache=not disable_tool_cache,
-        answer_cache=answer_cache,
-        max_connections=max_connections,
-        max_retries=max_retries,
-        timeout=timeout,
-        attempt_timeout=attempt_timeout,
-        requests_per_minute=requests_per_minute,
-        tokens_per_minute=tokens_per_minute,
-    )
-    absent: list[str] = []
-    order = (running.seed or 0) if running.shuffle else None
+    asking, doubts = _checked_address(asking.changed(seed=running.seed), models)
+    question, absent = Question.of(asking), list[str]()
     items = read_items(
-        dataset, root=root, limit=running.limit, absent=absent if skip_missing_images else None, shuffle=order
+        dataset,
+        root=root,
+        limit=running.limit,
+        absent=absent if skip_missing_images else None,
+        shuffle=(running.seed or 0) if running.shuffle else None,
+        question=question,
     )
     if absent:
         printing.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
-    for warning in (*doubts, *find_leaks(items)):
+    for warning in (*doubts, *(find_leaks(items) if items[0].label else ())):
         printing.note(f"! {warning}")
     extraction = Extraction(positive_index, outputs)
-    opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
-    plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
+    opened = open_models(
+        models, weights, thresholds=asking.bands, image_size=image_size, extraction=extraction, question=question
+    )
+    shown = read_items(examples, root=root, question=question) if examples is not None else []
+    words = [path.read_text(encoding="utf-8") for path in prompt or ()]
+    named = {path.stem: text for path, text in zip(prompt or (), words, strict=True)}
+    plan = _plan(items, models, tools, trials, asking, named, shown, vary or [], canaries, opened)
     if dry_run:
         _emit_estimate(estimate_run(plan, read_prices(prices), run or output.with_suffix(".run"), running), json)
         return
@@ -157,16 +128,6 @@ def llm(
     _emit(outcome, canaries, json)
 
 
-def _require_language_models(roles: dict[str, str | None]) -> None:
-    from hitmiss.core.errors import UsageError
-    from hitmiss.core.finding import Option
-    from hitmiss.llm.detectors import is_detector
-
-    for role, name in roles.items():
-        if name is not None and is_detector(name):
-            raise UsageError.of("role", role=Option(role), name=name)
-
-
 def _require_folder(path: Path | None) -> None:
     """Refuse an output file that could not be written, before any model is asked."""
     if path is not None and not path.parent.is_dir():
@@ -175,25 +136,22 @@ def _require_folder(path: Path | None) -> None:
         raise UsageError.of("no-folder-write-into", parent=path.parent, path_name=path.name)
 
 
-def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:
-    """Check `--base-url`, and warn of every address where items and key could be read by others on the way."""
+def _checked_address(asking: AskSpec, models: list[str]) -> tuple[AskSpec, list[str]]:
+    """Check `--base-url` and the roles; warn of every address where items and key could be read by others on the way."""
+    from hitmiss.core.errors import UsageError
+    from hitmiss.core.finding import Option
     from hitmiss.llm.addresses import VARIABLE, checked_address, server_of
     from hitmiss.llm.detectors import is_detector
 
+    for role, name in asking.roles.items():
+        if is_detector(name):
+            raise UsageError.of("role", role=Option(f"{role}_model"), name=name)
+    base_url = asking.base_url
     found = checked_address(base_url) if base_url else (None, None)
-    asked = {server_of(m, base_url, provider) for m in models if not is_detector(m)} - {None, base_url}
+    names = [name for name in (*models, *asking.roles.values()) if not is_detector(name)]
+    asked = {server_of(name, base_url, asking.provider) for name in names} - {None, base_url}
     others = [checked_address(str(address), VARIABLE) for address in asked]
-    return found[0], [doubt for _, doubt in (found, *others) if doubt]
-
-
-def _bands(thresholds: list[float] | None) -> tuple[float, float]:
-    from hitmiss.core.errors import UsageError
-
-    if thresholds is None:
-        return 0.5, 0.5
-    if len(thresholds) != 2:
-        raise UsageError.of("two-thresholds", n_thresholds=len(thresholds))
-    return thresholds[0], thresholds[1]
+    return asking.changed(base_url=found[0]), [doubt for _, doubt in (found, *others) if doubt]
 
 
 def _plan(
@@ -201,27 +159,64 @@ def _plan(
     models: list[str],
     tools: str,
     trials: int,
-    settings: Settings,
-    prompt: Path | None,
+    asking: AskSpec,
+    prompts: Mapping[str, str],
+    examples: list[Item],
+    vary: list[str],
     canaries: int,
     opened: Mapping[str, Model],
 ) -> CallPlan:
+    from hitmiss.core.errors import UsageError
     from hitmiss.llm.canaries import make_canaries
-    from hitmiss.llm.plan import CallPlan, modes_of
+    from hitmiss.llm.plan import CallPlan, matrix, modes_of
     from hitmiss.llm.prompts import Prompts
+    from hitmiss.llm.question import Question
 
-    words = Prompts() if prompt is None else Prompts(system=prompt.read_text(encoding="utf-8"))
+    if canaries and not items[0].label:
+        raise UsageError.of("no-labels/option", option="--canaries")
+    question = Question.of(asking)
+    words = {name: Prompts.of(text, question, examples) for name, text in prompts.items()}
+    first = next(iter(words.values()), Prompts.of(None, question, examples))
+    own = [name for name in models if name not in opened]
+    several = words if len(words) > 1 else {"": first}
+    variants = matrix(own, several, asking, _varied(vary)) if len(words) > 1 or vary else {}
+    names = [name for model in models for name in ([n for n, v in variants.items() if v.model == model] or [model])]
     identities = {name: model.identity for name, model in opened.items()}
-    return CallPlan(
-        items, models, modes_of(tools), trials, settings, words, make_canaries(items, canaries), detectors=identities
-    )
+    tested = make_canaries(items, canaries, question)
+    return CallPlan(items, names, modes_of(tools), trials, asking, first, tested, identities, variants)
+
+
+def _varied(texts: list[str]) -> dict[str, list[object]]:
+    """Return the settings that are varied, with their values."""
+    from hitmiss.core.errors import UsageError
+
+    found: dict[str, list[object]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not values or name not in ("temperature", "max_tokens", "reasoning_effort", "max_iterations"):
+            raise UsageError.of("not-varied", text=text)
+        found[name] = [value if name == "reasoning_effort" else _number(value, text) for value in values.split(",")]
+    return found
+
+
+def _number(value: str, text: str) -> float | int:
+    from hitmiss.core.errors import UsageError
+
+    try:
+        return int(value) if value.strip().isdecimal() else float(value)
+    except ValueError:
+        raise UsageError.of("not-varied", text=text) from None
 
 
 def _write_metrics(outcome: Outcome, path: Path) -> None:
     import time
 
+    from hitmiss.core.errors import UsageError
     from hitmiss.protocols.triage import evaluate_trials, write_metrics
 
+    if outcome.trials is None:
+        raise UsageError.of("no-labels/option", option="--metrics-output")
     write_metrics(evaluate_trials(outcome.trials, bootstrap=0), path, made_at=time.time())
 
 
@@ -245,98 +240,29 @@ def _emit_estimate(found: Sequence[CostEstimate], json: bool) -> None:
 
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     from hitmiss.llm.outcomes import outcome_rates
+    from hitmiss.llm.summary import cells_of, costs_unknown, doubts_of
 
-    cells = _cells(outcome)
+    rows, cells, rates = outcome.rows, cells_of(outcome.rows), outcome_rates(outcome.rows)
     if json:
-        told = [printing.plain(o) for o in outcome.obedience]
-        rates = [printing.plain(rate) for rate in outcome_rates(outcome.rows)]
-        about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told, "outcomes": rates}
+        told, counted = ([printing.plain(one) for one in own] for own in (outcome.obedience, rates))
+        about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told, "outcomes": counted}
         printing.out_json({"schema": 1, **about, "cells": list(cells), "ledger": printing.plain(outcome.account)})
         return
-    header = [
-        "model",
-        "tools",
-        "calls",
-        "answered",
-        "not understood",
-        "failed",
-        "retries",
-        "tokens",
-        "cost",
-        "tool calls (cached)",
-    ]
-    rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
-    printing.out_table(
-        header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
-    )
-    reasons = Counter(str(row["cost_reason"]) for row in outcome.rows if row["cost_reason"])
-    for reason, n in reasons.items():
-        what = (
-            "cost is undefined"
-            if n == len(outcome.rows)
-            else f"the cost of {n:,} of {len(outcome.rows):,} calls is unknown"
-        )
-        printing.out(f"{what}: {reason}")
-    for rate in outcome_rates(outcome.rows):
+    header = ["model", "tools", "calls", "answered", "not understood", "failed", "retries", "tokens", "cost"]
+    table = [[*(str(c[name]) for name in header), f"{c['tool calls']} ({c['cached']})"] for c in cells]
+    printing.out_table([*header, "tool calls (cached)"], table)
+    for line in costs_unknown(rows):
+        printing.out(line)
+    for rate in rates:
         if rate.outcome != "answered":
             printing.out(f"{rate.model}|{rate.mode}: {rate}")
     if outcome.account.requests:
         printing.out(f"ledger: {outcome.account}")
-    for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
-        printing.note(text)
-    unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
-    if unsure:
-        printing.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
-    for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
-        printing.note(f"failed {n}×: {error}")
+    for line in doubts_of(rows):
+        printing.note(line)
     for found in outcome.obedience:
-        printing.out(f"canaries: {found}")
-    if not canaries:
+        printing.out(f"{found}" if found.part else f"canaries: {found}")
+    if not canaries and outcome.trials is not None:
         printing.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
-    printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
-
-
-def _dropped(row: Mapping[str, object]) -> Iterator[str]:
-    """Describe the settings that were asked for but not sent, for the agent and for each other role."""
-    from hitmiss.llm.openai_forms import object_in
-
-    config, models = object_in(row, "run_config"), object_in(row, "models")
-    roles = object_in(config, "roles")
-    for name, sent in ((row["model"], config), *((models[role], object_in(roles, role)) for role in roles)):
-        lost = object_in(sent, "not_sent")
-        what = " and ".join(f"{setting} {value}" for setting, value in lost.items())
-        if lost:
-            yield f"! {name} takes no {' and no '.join(lost)}: {what} was asked for and not sent"
-
-
-def _cells(outcome: Outcome) -> list[dict[str, object]]:
-    """Return the counts for each model and mode."""
-    groups: dict[tuple[str, bool], list[dict[str, object]]] = {}
-    for row in outcome.rows:
-        groups.setdefault((str(row["model"]), bool(row["use_tools"])), []).append(row)
-    return [_cell(model, use_tools, rows) for (model, use_tools), rows in groups.items()]
-
-
-def _cell(model: str, use_tools: bool, rows: list[dict[str, object]]) -> dict[str, object]:
-    from hitmiss.core.convert import fit
-    from hitmiss.llm.openai_forms import object_in, objects_in
-
-    failed = sum("error" in row for row in rows)
-    unparsed = sum("error" not in row and row["prediction"] is None for row in rows)
-    costs = [row["cost"] for row in rows]
-    known = [cost for cost in costs if isinstance(cost, int | float)]
-    tokens = [fit(int, object_in(row, "tokens")[k]) for row in rows if row["tokens"] for k in ("input", "output")]
-    calls = [detail for row in rows for detail in objects_in(row, "tool_details")]
-    return {
-        "model": model,
-        "tools": "tools" if use_tools else "no-tools",
-        "calls": len(rows),
-        "answered": len(rows) - failed - unparsed,
-        "not understood": unparsed,
-        "failed": failed,
-        "retries": sum(fit(int, row["retries"]) for row in rows),
-        "tokens": sum(tokens) if tokens else None,
-        "cost": round(sum(known), 6) if known else None,
-        "tool calls": len(calls),
-        "cached": sum(bool(detail["cached"]) for detail in calls),
-    }
+    then = f"score them: hitmiss triage {outcome.output}" if outcome.trials is not None else "the items have no labels"
+    printing.out(f"{outcome.output}: {len(rows):,} rows; {then}")

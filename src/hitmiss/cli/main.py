@@ -11,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from hitmiss._version import __version__
 from hitmiss.cli import printing, progress_bar
 from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError
+from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.text import escape_invisible
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 JOBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse", "prevalence"),
-    "Compare and decide": ("compare", "board", "replace", "gate", "plan", "verify"),
+    "Compare and decide": ("compare", "board", "replace", "lock", "gate", "plan", "verify"),
     "Run models": ("detect", "attack", "llm", "probe", "shortcuts"),
     "People": ("review",),
     "Files": ("init", "validate", "convert", "report", "export", "sql"),
@@ -57,6 +58,8 @@ def find_verb(name: str) -> Verb:
     """Return a verb with its options; only its own file is loaded."""
     from hitmiss.cli.options import Verb
 
+    if name not in VERBS:
+        raise UnknownName("verb", name, VERBS)
     module = import_module(f"hitmiss.cli.{name}")
     return Verb(name, getattr(module, "list_" if name == "list" else name))
 
@@ -103,16 +106,13 @@ def _split(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
     return list(words[:at]), words[at] if at < len(words) else "", list(words[at + 1 :])
 
 
+@dataclass
 class _State:
     """What is known about a command before it ends: it decides how a failure is reported."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        self.debug, self.is_json, self.quiet, self.verbose = "--debug" in words, "--json" in words, False, False
-
-    def note(self, everywhere: set[str]) -> None:
-        """Note the options of every verb that stand in the words."""
-        self.debug, self.quiet = self.debug or "debug" in everywhere, self.quiet or "quiet" in everywhere
-        self.verbose = self.verbose or "verbose" in everywhere
+    everywhere: set[str]
+    """The options of every verb that stand in the words: `debug`, `quiet`, `verbose`."""
+    is_json: bool
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -139,6 +139,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         atexit.register(gc.freeze)
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SLEEPY)
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_closed_streams()
     printing.begin()
     if words == ["--version"]:
         printing.out(f"hitmiss {__version__}")
@@ -147,12 +148,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(_group(), {}, "hitmiss", COMPLETION, os.environ[COMPLETION])
-    begun, state = time.perf_counter(), _State(words)
+    begun, state = time.perf_counter(), _State({"debug"} & {word[2:] for word in words}, "--json" in words)
     try:
         with _plain_warnings():
             code = _run(words, state)
             sys.stdout.flush()
-            if state.verbose:
+            if "verbose" in state.everywhere:
                 printing.note(
                     f"hitmiss {__version__}, Python {sys.version.split()[0]}: {time.perf_counter() - begun:.2f} s"
                 )
@@ -162,7 +163,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         from hitmiss.cli.failures import completed_commands, document, exit_code, sentence
 
-        if state.debug:
+        if "debug" in state.everywhere:
             traceback.print_exc()
         commands = completed_commands(error, words)
         printing.note(
@@ -174,18 +175,38 @@ def run(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
+def _open_closed_streams() -> None:
+    """Open what was closed when the process began (`>&-`), so that no file gets its number and nothing written is an error."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    is_lost = sys.stdout is None
+    sys.stdin = sys.stdin or os.fdopen(0, "r", encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    if is_lost:
+        printing.note("the standard output is closed: what would be printed is lost; the exit code and files are not")
+
+
 def _run(words: list[str], state: _State) -> int:
     """Run a command line; what stands anywhere in it is noted in `state` as soon as it is known."""
     from hitmiss.cli.words import parse
 
     before, name, after = _split(words)
-    first = parse(before, _global_options())
-    state.note(first.everywhere)
-    if stop := _without_verb(first.words, first.values, name):
-        return stop - 1
-    verb = _known_verb(name)
+    values: Mapping[str, Sequence[str]] = {}
+    if before or not name or name.startswith("-"):
+        first = parse(before, _global_options())
+        state.everywhere |= first.everywhere
+        if _is_done_without_verb(first.words, first.values, name):
+            return 0
+        values = first.values
+    verb = find_verb(name)
     parsed = parse(after, verb.by_spelling)
-    state.note(parsed.everywhere)
+    state.everywhere |= parsed.everywhere
     state.is_json = "--json" in parsed.values
     for word in parsed.words:
         if word in ("-h", "--help", "--help-all"):
@@ -195,13 +216,14 @@ def _run(words: list[str], state: _State) -> int:
             return 0
         if word == "--":
             break
-    with artifacts.guarded(), printing.quietly(state.quiet):
-        _prepare(first.values)
+    with artifacts.guarded(), printing.quietly("quiet" in state.everywhere):
+        if values:
+            _prepare(values)
         return _call(verb, parsed.words)
 
 
-def _without_verb(words: Sequence[str], values: Mapping[str, Sequence[str]], name: str) -> int:
-    """Do what is asked without a verb, and return 1; or 0 if a verb is to be run."""
+def _is_done_without_verb(words: Sequence[str], values: Mapping[str, Sequence[str]], name: str) -> bool:
+    """Do what is asked without a verb, and return whether that was all."""
     import click
 
     for word in words:
@@ -217,16 +239,8 @@ def _without_verb(words: Sequence[str], values: Mapping[str, Sequence[str]], nam
         options = [*dict.fromkeys(_global_options().values())]
         printing.out(overview(ABOUT, [(job, [*map(find_verb, verbs)]) for job, verbs in JOBS.items()], options))
     else:
-        return 0
-    return 1
-
-
-def _known_verb(name: str) -> Verb:
-    if name not in VERBS:
-        from hitmiss.core.errors import UnknownName
-
-        raise UnknownName("verb", name, VERBS)
-    return find_verb(name)
+        return False
+    return True
 
 
 def _prepare(values: Mapping[str, Sequence[str]]) -> None:
@@ -270,8 +284,6 @@ def _completion_script(shell: str) -> str:
     """Return the script that makes a shell complete our words."""
     from click.shell_completion import get_completion_class
 
-    from hitmiss.core.errors import UnknownName
-
     kind = get_completion_class(shell)
     if kind is None:
         raise UnknownName("shell", shell, ("bash", "zsh", "fish"))
@@ -308,7 +320,7 @@ def _plain_warnings() -> Iterator[None]:
     """Print warnings of libraries as one line on stderr instead of two with a place in the code."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        printing.note(f"hitmiss: warning: {escape_invisible(str(message))}")
+        printing.note(f"hitmiss: warning: {escape_invisible(str(message))}", always=True)
 
     with warnings.catch_warnings():
         warnings.showwarning = show

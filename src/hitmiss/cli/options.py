@@ -23,6 +23,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
+from click.core import ParameterSource
 
 from hitmiss.cli import complete, printing
 from hitmiss.core.design import Design, Taken
@@ -37,6 +38,8 @@ SETTINGS: Final = opt(
     READING,
     metavar="FILE",
 )
+METAVARS: Final[Mapping[type, str]] = {int: "N", float: "NUMBER", Path: "PATH"}
+"""What stands for a value without choices in the help; otherwise TEXT."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class VerbOption(click.Option):
     def __init__(self, declared: Option, name: str, hint: object, default: object, part: str = "") -> None:
         self.declared = declared
         kind, several = _kind_of(hint)
+        choices = _choices(kind)
         spellings = declared.spellings(name)
         is_flag = kind is bool
         if is_flag and default is not False and "/" not in spellings[0]:  # without it neither is stated, or it is on
@@ -97,8 +101,8 @@ class VerbOption(click.Option):
             multiple=many,
             is_flag=is_flag,
             type=None if is_flag else _click_type(kind),
-            metavar=declared.metavar or _metavar(kind),
-            shell_complete=complete.values_of(declared.complete, _choices(kind)),
+            metavar=declared.metavar or (None if is_flag else "|".join(choices) or METAVARS.get(kind, "TEXT")),
+            shell_complete=complete.values_of(declared.complete, choices),
             **stated,
         )
 
@@ -127,18 +131,13 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # generic for the type 
 
 def _kind_of(hint: object) -> tuple[Any, bool]:
     """Return the type of one value, and whether there may be several."""
-    hint = _plain(hint)
+    hint = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(hint) in (Union, UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
         hint = kinds[0] if len(kinds) == 1 else list[str] if any(get_origin(k) is tuple for k in kinds) else str
     if get_origin(hint) in (list, tuple):
         return get_args(hint)[0], True
     return hint, get_origin(hint) in (dict, Mapping)
-
-
-def _plain(hint: object) -> object:
-    """Return an annotation without what it declares."""
-    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def _click_type(kind: Any) -> click.ParamType[Any] | type:
@@ -149,20 +148,13 @@ def _click_type(kind: Any) -> click.ParamType[Any] | type:
     return kind if kind in (int, float) else str
 
 
-def _choices(kind: Any) -> tuple[str, ...]:
-    return tuple(map(str, get_args(kind))) if get_origin(kind) is Literal else ()
-
-
-def _metavar(kind: Any) -> str | None:
-    """Return what stands for a value in the help: its choices, or the kind of value."""
-    if kind is bool:
-        return None
-    return "|".join(_choices(kind)) or {int: "N", float: "NUMBER", Path: "PATH"}.get(kind, "TEXT")
-
-
 def _parameter(name: str, part: str = "") -> str:
     """Return what the parser calls a parameter of a verb, or a field of one of its specs."""
     return f"{part}__{name}" if part else name.rstrip("_")
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    return tuple(map(str, get_args(kind))) if get_origin(kind) is Literal else ()
 
 
 class Verb(click.Command):
@@ -213,10 +205,8 @@ class Verb(click.Command):
 
     def invoke(self, ctx: click.Context) -> object:
         """Make the specs and call the verb."""
-        given = dict(ctx.params)
-        said = {name for name in given if _is_said(ctx, name)}
-        call = Call(self, given, said)
-        return call.run()
+        said = {name for name in ctx.params if ctx.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)}
+        return Call(self, dict(ctx.params), said).run()
 
     @cached_property
     def by_spelling(self) -> dict[str, click.Option]:
@@ -234,15 +224,10 @@ def _argument(name: str, hint: object, default: object) -> click.Argument:
         required=default is ...,
         nargs=-1 if several else 1,
         metavar=declared.metavar or None,
-        shell_complete=complete.values_of("", _choices(kind)) if _choices(kind) else None,
+        shell_complete=complete.values_of("", _choices(kind)),
     )
     made.about = declared.help  # type: ignore[attr-defined]
     return made
-
-
-def _is_said(ctx: click.Context, name: str) -> bool:
-    source = ctx.get_parameter_source(name)
-    return source is not None and source.name != "DEFAULT"
 
 
 @dataclass
@@ -255,7 +240,8 @@ class Call:
 
     def run(self) -> object:
         """Make the specs, protocol < settings < command; say what was taken from settings; call the verb."""
-        own = {name: self._own(name) for name in self.verb.signature if name not in self._parts}
+        specs = {part.name for part in self.verb.parts}
+        own = {name: self._own(name) for name in self.verb.signature if name not in specs}
         settings = self._settings(own)
         if settings is None:
             return self.verb.function(**own, **self._made(own, None)[0])
@@ -269,10 +255,6 @@ class Call:
             raise blamed(error, taken) from None
         printing.note_headlines()  # the verb has printed no result, only written files
         return ended
-
-    @property
-    def _parts(self) -> set[str]:
-        return {part.name for part in self.verb.parts}
 
     def _own(self, name: str) -> Any:
         """Return the value of a parameter of the verb; several that were not given are None where the verb says so."""
@@ -329,7 +311,7 @@ class Call:
         for name in ("protocol", "key"):
             value = getattr(settings, name)
             if value is not None and name in own and name not in self.said:
-                own[name] = [value] if list[str] in get_args(_plain(self.verb.hints[name])) else value
+                own[name] = [value] if _kind_of(self.verb.hints[name])[1] else value
                 taken |= settings.taken(**{name: value})
         return taken
 

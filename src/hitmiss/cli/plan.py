@@ -62,7 +62,7 @@ def plan(
     width: Annotated[float | None, opt("Width of the interval, end to end, as 0.02.", common=True)] = None,
     difference: Annotated[float | None, opt("Difference of two systems to be shown, as 0.01.", common=True)] = None,
     power: Annotated[float, opt("How often a true difference is to be shown.", common=True)] = 0.8,
-    value: Annotated[float | None, opt("Without a pilot: the figure that is expected.", common=True)] = None,
+    value: Annotated[float | None, opt("Without a pilot: the value that is expected.", common=True)] = None,
     positives: Annotated[float, opt("Without a pilot: share of positive trials.")] = 0.5,
     correlation: Annotated[
         float, opt("Without a pilot: of two systems over the same trials; 0 for other trials.")
@@ -130,7 +130,7 @@ def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Plann
         else:
             error = by_units(own, assumed.per_unit, assumed.alike)
             basis = f"{basis}, {assumed.per_unit:g} trials per unit alike by {assumed.alike:g}"
-            name = " × ".join(asked.unit) or "units"
+            name = " × ".join(asked.units) or "units"
             found.append(_planned(metric, error, wish, name, assumed.per_unit, basis))
     return found
 
@@ -152,6 +152,8 @@ def _from_pilot(pilot: list[str], key: str | None, asked: Design, reading: ReadS
 
 
 def _widths(pilot: str, key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
+    from hitmiss.core.errors import DataError
+    from hitmiss.core.finding import has_code
     from hitmiss.core.results import Results
     from hitmiss.core.weights import refuse_sampling
     from hitmiss.evaluation.protocol import measure_trials, read_trials
@@ -162,10 +164,14 @@ def _widths(pilot: str, key: str | None, asked: Design, reading: ReadSpec, wish:
         trials = read_trials(pilot, key, asked.protocol, reading)
         refuse_sampling(trials, "a plan")
         results = measure_trials(trials, asked)
-    whole = [e for e in results if not e.slice and e.average is None and e.low is not None]
+    whole = [e for e in results if not e.slice and e.average is None]
     wanted = [e for e in whole if not asked.metrics or e.metric in asked.metrics]
-    unit = " × ".join(asked.unit or (results.design.unit if results.design is not None else ())) or "units"
-    return [_line(e, wish, unit, Path(pilot).name) for e in wanted]
+    known = [e for e in wanted if e.low is not None]
+    why = next((e.note for e in wanted if has_code(e.note, "no-interval")), None)
+    if not known and why is not None:
+        raise DataError.of("bare-pilot/why", metric=wanted[0].metric, why=why)
+    unit = " × ".join(results.design.units if results.design is not None else asked.units) or "units"
+    return [_line(e, wish, unit, Path(pilot).name) for e in known]
 
 
 def _line(e: Estimate, wish: Wish, unit: str, name: str) -> Planned:
@@ -181,7 +187,6 @@ def _line(e: Estimate, wish: Wish, unit: str, name: str) -> Planned:
 
 
 def _differences(pilot: list[str], key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
-    from hitmiss.core.errors import UsageError
     from hitmiss.core.weights import refuse_sampling
     from hitmiss.engine.comparison import Comparison
     from hitmiss.evaluation.protocol import compare_trials, read_trials
@@ -192,17 +197,17 @@ def _differences(pilot: list[str], key: str | None, asked: Design, reading: Read
         refuse_sampling(run, "a plan")
     contest = ComparisonRules(test="bootstrap", allow_missing=reading.allow_missing, force=True)
     made = compare_trials(runs, replace(asked, contest=contest))
-    if not isinstance(made, Comparison):
-        raise UsageError.of("pilot-runs/difference")
+    assert isinstance(made, Comparison)
     trials = next(iter(runs.values()))
     count = float(len(trials))
-    if asked.unit:
-        count = float(trials.frame.select(trials.own(name) for name in asked.unit[:1]).n_unique())
-    unit = " × ".join(asked.unit) or "trials"
+    units = made.design.units if made.design is not None else asked.units
+    if units:
+        count = float(trials.frame.select(trials.own(name) for name in units[:1]).n_unique())
+    unit = " × ".join(units) or "trials"
     found = []
     for d in made:
         if not d.slice and d.average is None and d.mdd is not None and d.delta is not None:
-            error = Error(d.mdd / quantiles(count, False, asked.level, MDD_POWER), count, bool(asked.unit))
+            error = Error(d.mdd / quantiles(count, False, asked.level, MDD_POWER), count, bool(units))
             basis = f"pilot: difference {d.delta:+.4f}, error {error.error:.4f}, {count:,.0f} {unit}"
             found.append(_planned(d.metric, error, wish, unit, len(trials) / count, basis))
     return found

@@ -52,7 +52,7 @@ def prevalence(
         if sensitivity is not None:
             raise UsageError.of("rates-twice")
         cells = dict(text.partition("=")[::2] for text in where or [])
-        if bad := next((name for name, value in cells.items() if not name or not value), None):
+        if (bad := next((name for name, value in cells.items() if not name or not value), None)) is not None:
             raise UsageError.of("bad-where", bad=bad)
         known = read_rates(detector, cells)
     elif sensitivity is not None and specificity is not None:

@@ -40,9 +40,9 @@ def out_signature(signature: str, file: str | None = None) -> None:
     out(f"\n{parts[0]}|…|{parts[-1]} (the whole signature is in {file})")
 
 
-def note(text: str) -> None:
-    """Print a message to stderr; with --quiet only if it reports how the command ended."""
-    if not _quiet[-1] or text.startswith("hitmiss: "):
+def note(text: str, *, always: bool = False) -> None:
+    """Print a message to stderr; with --quiet only if it is to be printed always."""
+    if always or not _quiet[-1]:
         _write(sys.stderr, escape_invisible(text, keep="\n"))
 
 

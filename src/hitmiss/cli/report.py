@@ -51,18 +51,28 @@ def report(
         return
     measuring = Measuring(asked, reading, page.media, page.human, page.lossless)
     sources = open_sources(runs, key or [], measuring, page.name)
+    sources = [_with_criteria(source, asked) for source in sources]
     if asked.require:
-        sources = [_requiring(source, asked.require) for source in sources]
+        sources = [_requiring(source, asked) for source in sources]
     shown = Options(page.title, not page.no_samples, not page.redact_text, page.samples, page.budget, asked)
     size = write_report(sources, output, shown, static=page.static)
     tell(output, size, [source.name for source in sources], json)
     _printed(output, page.pdf)
 
 
-def _requiring(source: RunData, require: tuple[str, ...]) -> RunData:
+def _requiring(source: RunData, asked: Design) -> RunData:
     """Return a run of which something is required."""
-    design = replace(source.results.design or Design(), require=require)
+    own = source.results.design or Design()
+    design = replace(own, require=asked.require, criteria=asked.criteria or own.criteria)
     return replace(source, results=replace(source.results, design=design))
+
+
+def _with_criteria(source: RunData, asked: Design) -> RunData:
+    """Return a run that says of locked criteria whether they came first, and what changed since."""
+    from hitmiss.claims.criteria import remarks_on
+
+    results = source.results
+    return replace(source, results=replace(results, warnings=(*remarks_on(results, asked.criteria), *results.warnings)))
 
 
 def _printed(path: str, pdf: str | None) -> None:

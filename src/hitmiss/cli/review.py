@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg
-from hitmiss.cli.shared import JSON, ROOT, SUFFIX, field_option
+from hitmiss.cli.shared import JSON, field_option
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.run_spec import ROOT, SUFFIX
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""`hitmiss score`: compute figures from score files, in memory, streamed, on a cluster or from counts."""
+"""`hitmiss score`: compute numbers from score files, in memory, streamed, on a cluster or from counts."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ def score(
     calibration: Annotated[
         Literal["affine", "pav"], opt("How scores are calibrated on the development scores.", MEASURING)
     ] = "affine",
+    threshold_on: Annotated[
+        str | None, opt("Development scores that fix the threshold; both error rates are measured at it.", MEASURING)
+    ] = None,
+    threshold_key: Annotated[str | None, opt("Key of the scores that fix the threshold.", MEASURING)] = None,
+    threshold_at: Annotated[
+        str | None, opt("The metric whose threshold it is: eer (default), min_dcf, tpr_at_fpr, f1 …", MEASURING)
+    ] = None,
     counting: Counting,
     strict: Annotated[bool, opt("Fail if the scores are reversed or constant.", CERTAINTY)] = False,
     output: Annotated[str | None, RESULTS] = None,
@@ -45,12 +52,17 @@ def score(
     ] = None,
     json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Compute figures from score files, overall and per domain, with intervals, averages, warnings and a signature.
+    """Compute metrics from score files, overall and per domain, with intervals, averages, warnings and a signature.
 
     $ hitmiss score scores.tsv --key key.tsv -m eer --by codec --bootstrap 1000
     """
     asked = asked.changed(seeds=seeds, calibration=calibration if calibrate_on else None)
     development: Trials | None = None
+    if threshold_on is not None:
+        from hitmiss.evaluation.protocol import read_side, with_frozen_threshold
+
+        frozen_on = read_side([threshold_on], threshold_key, reading, replace(asked, seeds=False))
+        asked = with_frozen_threshold(asked, frozen_on, threshold_at)
     if counting.is_asked(scores):
         refuse_together(counting.flag, {"--seeds": seeds, "--calibrate-on": calibrate_on})
         results, trials = evaluate_counted(scores, key, reading, asked, counting, printing.note)
@@ -113,7 +125,8 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design, output: s
     from hitmiss.reports.heading import heading
 
     head = trials.header
-    printing.out(heading(trials, asked.protocol))
+    natural = results.design.units if results.design is not None and not asked.unit else ()
+    printing.out(heading(trials, asked.protocol, natural))
     shown = result_tables.tables(results, head.positive)
     if asked.matrix:
         names = asked.matrix
@@ -135,4 +148,4 @@ def _refuse_alarms(results: Results, strict: bool) -> None:
 
     bad = [w for w in results.warnings if any(f.severity == ALARM for f in findings_of(w))]
     if strict and bad:
-        raise DataError(bad[0], code="alarm")
+        raise DataError.coded(replace(findings_of(bad[0])[0], written=str(bad[0])), "alarm")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hitmiss.core.spec import MEASURING, OTHERS, READING, WRITING, Option, Spec, opt, options_of
+from hitmiss.core.spec import MEASURING, READING, WRITING, Option, Spec, opt, options_of
 
 JSON: Final = opt("JSON to stdout instead of text.", WRITING, common=True)
+FULL: Final = opt(
+    "Print every table and every check; by default what decides, in at most 40 lines.", WRITING, common=True
+)
 KEY: Final = opt("Key or protocol file with the labels.", READING, common=True)
 RULES: Final = opt(
     "Read labels by the rules of a protocol, or of a .toml file.",
@@ -19,9 +22,6 @@ RULES: Final = opt(
 )
 RESULTS: Final = opt("Write the results (JSON) here too.", WRITING, "--output", "-o", metavar="FILE", common=True)
 RUN_FOLDER: Final = opt("The run folder.", WRITING, "--output", "-o", metavar="FOLDER", common=True)
-ROOT: Final = opt("Folder of the files (default: that of the table which names them).", READING)
-SUFFIX: Final = opt("Added to each file name, such as .flac.", READING)
-WEIGHTS: Final = opt("Checkpoint for a torch module (.safetensors, .pt).", OTHERS)
 CALIBRATE_KEY: Final = opt("Key of the development scores.", MEASURING)
 GROUP: Final = opt("Column that defines the groups, if not language.", MEASURING, complete="columns")
 UNDEFINED: Final = opt("Shares with an empty denominator; zero as documented.", MEASURING)

@@ -7,9 +7,10 @@ from typing import Annotated
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import JSON, ROOT, RULES, SUFFIX, field_option
+from hitmiss.cli.shared import JSON, RULES, field_option
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.run_spec import ROOT, SUFFIX
 from hitmiss.core.spec import CERTAINTY, MEASURING, opt
 
 

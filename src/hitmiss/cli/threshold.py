@@ -21,11 +21,19 @@ VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after language
 def threshold(
     validation: Annotated[list[str], arg(VALIDATION)],
     maximize: Annotated[
-        str, opt("A figure of decisions: f1, accuracy, mcc, balanced_accuracy …", MEASURING, common=True)
+        str, opt("A metric of decisions: f1, accuracy, mcc, balanced_accuracy …", MEASURING, common=True)
     ] = "f1",
     search: Annotated[
         Literal["exact", "grid"], opt("exact: over observed scores; grid: 0.10, 0.11 … 0.90.", MEASURING, common=True)
     ] = "exact",
+    guarantee: Annotated[
+        str | None,
+        opt(
+            "A rate to keep on data not seen yet, as 'fpr <= 0.01' or 'recall >= 0.9', at --level.",
+            MEASURING,
+            common=True,
+        ),
+    ] = None,
     test: Annotated[
         list[str] | None,
         opt("Test predictions of the same languages, given in the same way.", CERTAINTY, takes_words=True, common=True),
@@ -45,6 +53,7 @@ def threshold(
     $ hitmiss threshold dev_en.csv --test test_en.csv --maximize f1
     """
     from hitmiss.core.errors import UsageError
+    from hitmiss.engine.tuning import Guarantee
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 
     if (write or output_dir) and not test:
@@ -59,6 +68,7 @@ def threshold(
         plan=asked.plan,
         key=key,
         test_key=test_key,
+        guarantee=Guarantee.parse(guarantee, asked.level) if guarantee else None,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
     _print(tuning, json)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import GROUP, JSON, UNDEFINED
+from hitmiss.cli.shared import FULL, GROUP, JSON, UNDEFINED
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, READING, WRITING, opt
@@ -78,6 +78,7 @@ def toxicity(
     documented: Annotated[
         bool, opt("Print the documented table (8 columns, 4 places) and no more.", WRITING, common=True)
     ] = False,
+    full: Annotated[bool, FULL] = False,
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Score a toxicity classifier per language: ROC-AUC, F1 and more, with intervals and macro, micro and worst rows.
@@ -92,7 +93,7 @@ def toxicity(
         threshold_rule=None if threshold_rule == "same" else threshold_rule,
         score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
         identities=tuple(identity or ()),
-        slices=asked.unit or reading.slices,
+        slices=asked.units or reading.slices,
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
@@ -100,7 +101,7 @@ def toxicity(
     run = _load(files, where, settings, spec, threshold, dump_errors)
     _honour(settings, run)
     _refuse_overwriting(run, output, results)
-    _evaluate(run, output, results, documented, json, asked, undefined)
+    _evaluate(run, output, results, documented, json, asked, undefined, full)
     if dump_errors:
         folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
         _dump(run, folder, max_errors, spreadsheet_safe, texts)
@@ -142,9 +143,8 @@ def _honour(settings: ToxicityConfig, run: Run) -> None:
             raise UnknownName("metric in evaluation.metrics of the configuration", name, known)
     if asked.threshold_metric and "decision" not in resolve(asked.threshold_metric.lower())[1].columns:
         raise UsageError.of("threshold-metric", threshold_metric=asked.threshold_metric)
-    by_files = all("column" in str(rule) for rule in run.rules.values())
     is_asked = asked.threshold_metric is not None if asked.optimize_threshold is None else asked.optimize_threshold
-    if is_asked and not by_files:
+    if is_asked and not all(rule.by_file for rule in run.rules.values()):
         best = asked.threshold_metric or "f1"
         printing.note(
             "! the configuration asks for thresholds that were chosen, and the files bring none: nothing is chosen on the data "
@@ -199,7 +199,14 @@ def _load(
 
 
 def _evaluate(
-    run: Run, output: str | None, results: str | None, documented: bool, json: bool, asked: Design, undefined: str
+    run: Run,
+    output: str | None,
+    results: str | None,
+    documented: bool,
+    json: bool,
+    asked: Design,
+    undefined: str,
+    full: bool,
 ) -> None:
     from hitmiss.protocols.toxicity import evaluate_run
 
@@ -222,10 +229,10 @@ def _evaluate(
 
         save(board.results, run.trials, results)
         printing.note(f"wrote {results}")
-    _print(board, documented, json, results)
+    _print(board, documented, json, results, full)
 
 
-def _print(board: Board, documented: bool, json: bool, results: str | None) -> None:
+def _print(board: Board, documented: bool, json: bool, results: str | None, full: bool) -> None:
     from hitmiss.conclude.verdict import conclude
     from hitmiss.core.text import escape_invisible
     from hitmiss.reports import toxicity_tables
@@ -245,12 +252,16 @@ def _print(board: Board, documented: bool, json: bool, results: str | None) -> N
     printing.out(f"{run.tag}: {_sizes(run)}")
     if not run.measured.completeness.is_full:
         printing.out(f"covers {run.measured.completeness} texts of the key")
-    terminal.write_tables(toxicity_tables.tables(board))
+    tables, remarks = toxicity_tables.tables(board, full), toxicity_tables.remarks(board)
+    terminal.write_tables(tables)
     printing.out()
-    for line in toxicity_tables.remarks(board):
+    for line in remarks:
         printing.out(line)
-    terminal.write_verdict(conclude(board.results, "roc_auc"), board.results.warnings, brief=printing.is_quiet())
-    printing.sampled(board.results)
+    concluded = conclude(board.results, "roc_auc")
+    room = None if full else terminal.room_under(tables, 2 + len(remarks))
+    terminal.write_verdict(concluded, board.results.warnings, brief=printing.is_quiet(), room=room)
+    if full:
+        printing.sampled(board.results)
     printing.out_signature(board.results.signature, results)
 
 

@@ -1,4 +1,4 @@
-"""`hitmiss triage`: the figures of the triage evaluation document with intervals; two thresholds, chosen or given."""
+"""`hitmiss triage`: the numbers of the triage evaluation document with intervals; two thresholds, chosen or given."""
 
 from __future__ import annotations
 
@@ -290,7 +290,7 @@ def _share(looks: str | None) -> float:
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of calibration figures: how many, and which end of each is closed."""
+    """The bins of calibration errors: how many, and which end of each is closed."""
 
     bins: int = 10
     closed: str = "left"
@@ -300,7 +300,8 @@ def _metrics(metric: list[str], trials: Trials, rule: Bins) -> list[str]:
     """Return the metrics to measure: those of the triage evaluation document, with other bins if asked for."""
     if metric or rule == Bins() or "confidence" not in trials.frame.columns:
         return metric
-    from hitmiss.evaluation.protocol import find_protocol, fitting
+    from hitmiss.evaluation.fitting import fitting
+    from hitmiss.evaluation.protocol import find_protocol
 
     settings = f"bins={rule.bins}, closed={rule.closed}"
     fits = fitting(list(find_protocol("triage").metrics), trials)[0]
@@ -364,7 +365,7 @@ def _title(evaluation: Triage, rule: Bins) -> str:
     if trials.header.settled:
         lines.append(trials.header.settled)
     if positive != trials.header.positive:
-        lines.append(f"in the names of the figures fake means {positive} and real means {negative}")
+        lines.append(f"in the names of the numbers fake means {positive} and real means {negative}")
     if evaluation.repeated:
         mean = "over trials" if not uneven(trials) else "over items, each by its own trials"
         lines.append(f"value: mean {mean} [interval over items]; sd: over trials, what comes from the run alone")
@@ -398,7 +399,7 @@ def _judgement(evaluation: Triage, choice: Choice | Answered, asked: Choosing) -
 
 
 def _notes(evaluation: Triage) -> list[str]:
-    """Collect the reasons for undefined figures, once for all trials of a run."""
+    """Collect the reasons for undefined numbers, once for all trials of a run."""
     found: dict[str, None] = {}
     for e in evaluation.figures:
         if e.value is None and e.average is None and not e.slice and e.note:

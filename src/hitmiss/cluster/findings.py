@@ -10,8 +10,8 @@ from hitmiss.core.finding import ERROR, Entry
 ENTRIES: Final[Mapping[str, Entry]] = {
     "lost-cluster": Entry(
         ERROR,
-        "the head of the cluster, {place}:{place_2}, is lost: it takes no connections",
-        fix="start the cluster again and give the same command (what `detect` had scored is kept: add {--resume})",
+        "the head of the cluster, {place}:{place_2}, takes no connections",
+        fix="start it again and give the same command (after `detect` with {--resume})",
     ),
     "workers-died": Entry(
         ERROR, "{what}: {RETRIES} processes died over it ({error}); each needs the memory of one shard"
@@ -27,12 +27,18 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "cluster-cannot-joined-machines": Entry(
         ERROR,
-        "the cluster at {address} cannot be joined: {first}; the machines must have the same versions of Python and ray, and RAY_AUTH_TOKEN here must be the cluster's",
+        "the cluster at {address} cannot be joined: {first}",
+        fix="all machines need one version of Python and ray, and RAY_AUTH_TOKEN here must be the cluster's",
     ),
     "machine-cluster-hitmiss": Entry(
         ERROR, "a machine of the cluster has hitmiss {version}, this one {version_2}", fix="install one version on all"
     ),
     "machine-cluster-lacks-work": Entry(
         ERROR, "a machine of the cluster lacks what the work needs: {error}", fix="install it on all of them"
+    ),
+    "unseen-file": Entry(
+        ERROR,
+        "a machine of the cluster does not see the file {file}",
+        fix="put the files where every machine finds them under the same path",
     ),
 }

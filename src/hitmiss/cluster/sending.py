@@ -23,11 +23,13 @@ from hitmiss.core.errors import (
     HitmissError,
     IncompleteRun,
     UsageError,
-    message_of,
 )
+from hitmiss.core.finding import Finding
 
 T = TypeVar("T")
-KINDS: Final = {kind.__name__: kind for kind in (GateFailed, UsageError, IncompleteRun, EnvironmentFault, HitmissError)}
+KINDS: Final = {
+    kind.__name__: kind for kind in (GateFailed, UsageError, IncompleteRun, EnvironmentFault, DataError, HitmissError)
+}
 """The errors that are rebuilt from their message alone; the general one is last."""
 
 
@@ -71,29 +73,25 @@ class Refusal:
     """An error that hitmiss raised in a worker, to be sent to the caller."""
 
     kind: str
-    message: str
+    found: Finding
+    code: str
     faults: tuple[Fault, ...] = ()
-    code: str | None = None
 
     def raised(self) -> HitmissError:
-        """Return the error again. A special class comes back as the general one, with the message and the exit code."""
-        if self.kind == DataError.__name__:
-            return DataError(self.message, self.faults, code=self.code)
-        return KINDS[self.kind](self.message, code=self.code)
+        """Return the error again. A special class comes back as the general one, with what was found and the exit code."""
+        return KINDS[self.kind].coded(self.found, self.code).with_faults(self.faults)
 
 
 def refusal_of(error: HitmissError) -> Refusal:
     """Prepare an error for sending.
 
     >>> from hitmiss.core.errors import UnknownName
-    >>> refusal_of(UnknownName("metric", "eeer", ["eer"])).raised()
-    UsageError("unknown metric 'eeer'; did you mean 'eer'? Known: eer")
+    >>> error = refusal_of(UnknownName("metric", "eeer", ["eer"])).raised()
+    >>> type(error).__name__, str(error)
+    ('UsageError', "unknown metric 'eeer'; did you mean 'eer'? Known: eer")
     """
-    if isinstance(error, DataError):
-        return Refusal(DataError.__name__, message_of(error), error.faults, error.code)
-    return Refusal(
-        next(name for name, kind in KINDS.items() if isinstance(error, kind)), message_of(error), (), error.code
-    )
+    kind = next(name for name, kind in KINDS.items() if isinstance(error, kind))
+    return Refusal(kind, error.found, error.code, error.faults)
 
 
 def attempted(call: Callable[[], T]) -> T | Refusal:
@@ -103,11 +101,7 @@ def attempted(call: Callable[[], T]) -> T | Refusal:
     except HitmissError as error:
         return refusal_of(error)
     except FileNotFoundError as error:
-        unseen = (
-            f"a machine of the cluster does not see the file {error.filename}; "
-            "put the files where every machine finds them under the same path"
-        )
-        return refusal_of(DataError(unseen, code="unseen-file"))
+        return refusal_of(DataError.of("unseen-file", file=error.filename))
 
 
 def accepted(result: T | Refusal) -> T:

@@ -68,7 +68,7 @@ def checks(results: Results, wholes: Sequence[Estimate], *, holds: bool = True) 
     found = [
         _direction(warned, wholes, holds),
         _informative(warned, wholes),
-        _sizes(wholes),
+        _sizes(wholes, is_graded=any("graded:" in signature.get("choices", "") for signature in signatures)),
         _independent(signatures, wholes, warned),
         _thresholds(signatures, warned),
         *_calibrated(wholes),
@@ -101,7 +101,7 @@ def _repeated(name: str, warning: str) -> Check:
     """Return a check that a warning decides, in the words of the warning."""
     code = code_of(warning)
     assert code is not None
-    return Check(name, Finding(code, values={"text": str(warning)}))
+    return Check(name, Finding(code, written=str(warning)))
 
 
 def _ranks(e: Estimate) -> bool:
@@ -127,8 +127,13 @@ def _informative(warned: Sequence[str], wholes: Sequence[Estimate]) -> Check | N
     return Check("scores", Finding("scores-informative"))
 
 
-def _sizes(wholes: Sequence[Estimate]) -> Check | None:
-    sized = [(min(e.n_positive, e.n - e.n_positive), True) if _is_labelled(e) else (e.n, False) for e in wholes if e.n]
+def _sizes(wholes: Sequence[Estimate], *, is_graded: bool) -> Check | None:
+    """Check the number of trials of the rarer class; graded answers of other tools have one class."""
+    sized = [
+        (min(e.n_positive, e.n - e.n_positive), True) if _is_labelled(e) and not is_graded else (e.n, False)
+        for e in wholes
+        if e.n
+    ]
     if not sized:
         return None
     rare, of_class = min(sized)

@@ -6,11 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from hitmiss.core.finding import INFO, NOTE, WARNING, Entry
-from hitmiss.core.results import (
-    ATTACK_SUSPECT,
-    SATURATED,
-    SIMULATED,
-)
 
 _CHANCE = "{title} {value}; {by} gives {level}."
 _PAIR = "{title} {a} and {b}, difference {delta}, p {p}."
@@ -45,13 +40,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "Not shown to be better than {by} once whole units ({unit}) are drawn",
         "{who} is not shown to be better than {by} once whole units ({unit}) are drawn",
     ),
-    "missing-overturns": Entry(
-        WARNING,
-        "Not shown to be better than {by}, because {missing:,} of {total:,} trials are missing: {title} {value} without "
-        "them, up to {wider} if all of them were wrong; {by} gives {level}.",
-        "Not shown to be better than {by}, because trials are missing",
-        "{who} is not shown to be better than {by}, because trials are missing",
-    ),
+    "missing-overturns": Entry(WARNING, "Not shown to be better than {by} ({level}), as {missing:,} of {total:,} trials are missing: {title} {value}, {wider} if all were wrong.", "Not shown to be better than {by}, because trials are missing", "{who} is not shown to be better than {by}, because trials are missing"),
     "runs-better": Entry(
         INFO, "{n:,} of {total:,} runs better than chance or the trivial system.", "{n:,} of {total:,} runs better than chance"
     ),
@@ -69,12 +58,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "difference-not-tested": Entry(
         NOTE, "{first} and {second} were not tested by {title}: {note}.", "{first} and {second} were not tested by {title}"
     ),
-    "difference-unit-overturns": Entry(
-        NOTE,
-        "No difference between {first} and {second} is shown once whole units ({unit}) are drawn: difference in {title} {delta}, "
-        "with an interval about {factor} times as wide.",
-        "No difference between {first} and {second} is shown once whole units ({unit}) are drawn",
-    ),
+    "difference-unit-overturns": Entry(NOTE, "No difference between {first} and {second} is shown once whole units ({unit}) are drawn: {delta} in {title}, with an interval {factor} times as wide.", "No difference between {first} and {second} is shown once whole units ({unit}) are drawn"),
     "difference-missing-overturns": Entry(
         NOTE,
         "No difference between {first} and {second} is shown, because {missing:,} pairs were left out: difference in {title} "
@@ -135,11 +119,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         INFO, "No attack was shown to take accuracy away: {attack} leaves {value} of the records right; untouched, {clean} are.",
         "No attack was shown to take accuracy away",
     ),
-    "attack-on-nothing": Entry(
-        WARNING, "The model is right about no untouched record: attacks have nothing to take away. Its classes, their order, its "
-        "outputs, or the leads and units of the data are not what they were taken for.",
-        "The model is right about no untouched record",
-    ),
+    "attack-on-nothing": Entry(WARNING, "The model is right about no untouched record: its classes, their order, its outputs, or the leads and units of the data are not what they seem.", "The model is right about no untouched record"),
     "attack-not-tested": Entry(
         NOTE, "Not tested: no robust accuracy with an interval beside the clean one.", "Not tested"
     ),
@@ -174,12 +154,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         WARNING, "{where}: {title} {value}, over all texts {others} (adjusted p {p}; n = {n:,}).",
         "biased on {where} by {title}", "{who} is biased on {where} by {title}",
     ),
-    "scores-shift": Entry(
-        WARNING,
-        "Scores shift between {column}s: {title} over all trials is {value}, within each {column} {least:,} to {most} "
-        "(mean {within}; p {p}). One threshold does not fit all of them.",
-        "scores shift between {column}s", "scores of {who} shift between {column}s",
-    ),
+    "scores-shift": Entry(WARNING, "Scores shift between {column}s: {title} {value} over all, {least:,} to {most} within each (mean {within}; p {p}). One threshold does not fit all.", "scores shift between {column}s", "scores of {who} shift between {column}s"),
     "gap-shown": Entry(
         WARNING, "Worse outside the known domain: {Title} {delta} ({domain}; adjusted p {p}).",
         "worse outside the known domain", "{who} is worse outside the known domain",
@@ -240,7 +215,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "flip-share": Entry(INFO, "{value}"),
     "more": Entry(WARNING, "{n:,} more {what}."),
     # can I trust it: warnings that fail a check, in their own words
-    **{code: Entry(WARNING, "{text}") for code in (SATURATED, SIMULATED, ATTACK_SUSPECT)},
     "unit-not-needed": Entry(INFO, "Drawing whole units ({unit}) would make intervals at most {factor} times as wide."),
     "direction-shown": Entry(INFO, "Higher scores go with the positive class."),
     "direction-open": Entry(NOTE, "Not shown that higher scores go with the positive class."),

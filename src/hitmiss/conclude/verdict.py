@@ -309,7 +309,7 @@ def conclude_comparison(compared: Comparison | Ranking, primary: str = "") -> Ve
         complete = Finding(
             "trials-missing", values={"parts": (Finding("trials-there", values={"n": int(n), "total": int(of)}),)}
         )
-    own = [Check("validity", Finding(FORCED, values={"text": str(w)})) for w in with_code(compared.warnings, FORCED)]
+    own = [Check("validity", Finding(FORCED, written=str(w))) for w in with_code(compared.warnings, FORCED)]
     own += [_pair_units(compared), Check("completeness", complete), provenance(known)]
     notes = tuple(w for w in compared.warnings if code_of(w) != FORCED)
     required = _required_of_runs(compared)
@@ -352,7 +352,7 @@ def _pair_units(compared: Comparison | Ranking) -> Check:
         from hitmiss.conclude.checks import WIDER
 
         if not factors or max(factors.values()) > WIDER:
-            return Check("independence", Finding(UNUSED, values={"text": str(warning)}))
+            return Check("independence", Finding(UNUSED, written=str(warning)))
     if units:
         return Check("independence", Finding("pairs-by-unit", values={"units": units}))
     return Check("independence", Finding("pairs-assumed-independent"))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from hitmiss.core.convert import InvalidField, declare
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.finding import Finding, Value
 
 if TYPE_CHECKING:
     from hitmiss.core.sorting import Array
@@ -129,22 +130,26 @@ def load(path: str | Path, what: str) -> dict[str, object]:
     """
     note_input(path)
     file = Path(path)
-    code = f"not-{what.replace(' ', '-')}"
     with file.open("rb") as opened:
         raw = opened.read(MOST_JSON + 1)
     if len(raw) > MOST_JSON:
-        raise DataError(f"{file.name} has more than {MOST_JSON:,} bytes: it is not a {what} file", code=code)
+        raise _not_a("not-a-file/large", file.name, what, most=MOST_JSON)
     try:
         data = json.loads(raw.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
     except RecursionError:
-        raise DataError(f"{file.name} is not a {what} file: it is nested too deeply", code=code) from None
+        raise _not_a("not-a-file/nested", file.name, what) from None
     except ValueError as error:
-        raise DataError(f"{file.name} is not a {what} file: {error}", code=code) from None
+        raise _not_a("not-a-file/json", file.name, what, error=str(error)) from None
     if not isinstance(data, dict):
-        raise DataError(f"{file.name} is not a {what} file: it holds no JSON object", code=code)
-    if not check_seal(data, file.name) and "schema" in data:
+        raise _not_a("not-a-file/object", file.name, what)
+    if not check_seal(data, file.name):
         raise DataError.of("unsealed-artifact", file_name=file.name)
     return data
+
+
+def _not_a(code: str, name: str, what: str, **values: Value) -> DataError:
+    found = Finding(code, values={"file": name, "what": what, **values})
+    return DataError.coded(found, f"not-{what.replace(' ', '-')}")
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -180,10 +185,8 @@ def malformed(what: str, fault: InvalidField) -> DataError:
     """Return the error for an artifact whose fields do not have the form that hitmiss writes."""
     shown = repr(fault.value) if fault.value is not None else "nothing"
     found = f" (found {shown[:60]})" if not fault.is_unknown and fault.what != "it is missing" else ""
-    return DataError(
-        f"these {what} are not of the form that hitmiss writes: {'.'.join(fault.where)}: {fault.what}{found}",
-        code=f"malformed-{what.replace(' ', '-')}",
-    )
+    values = {"what": what, "where": ".".join(fault.where), "fault": f"{fault.what}{found}"}
+    return DataError.coded(Finding("malformed", values=values), f"malformed-{what.replace(' ', '-')}")
 
 
 def unfolded(packed: int, is_streamed: bool = False) -> int:

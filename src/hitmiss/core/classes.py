@@ -18,7 +18,8 @@ from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
-from hitmiss.core.errors import UnknownName, UsageError, nearest
+from hitmiss.core.errors import DataError, UnknownName, UsageError, nearest
+from hitmiss.core.finding import Finding
 
 Words = tuple[str, ...]
 
@@ -123,12 +124,19 @@ class Reading:
     settled: str = ""
     choices: tuple[Declaration, ...] = ()
 
-    def question(self, column: str = "label") -> tuple[str, str]:
-        """Return the kind of the problem that `choices` settle, and a sentence that asks what is open."""
+    def question(self, column: str = "label") -> tuple[str, Finding]:
+        """Return the kind of the problem that `choices` settle, and what is open."""
         own = [p for p in self.problems if p.kind in (AMBIGUOUS, UNDECLARED)]
-        named = f"the {column}{'s are' if len(own) > 1 else ' is'} {' and '.join(repr(p.word) for p in own)}"
-        asked = f"of 1 and 0 is {self.positive}" if own[0].kind == AMBIGUOUS else "class is the positive one"
-        return own[0].kind, f"{named}, and nothing says which {asked}"
+        kind = own[0].kind
+        words = f"{'s are' if len(own) > 1 else ' is'} {' and '.join(repr(p.word) for p in own)}"
+        values = {"column": column, "words": words, "positive": self.positive}
+        return kind, Finding("open-class/number" if kind == AMBIGUOUS else "open-class/word", values=values)
+
+    def refusal(self, way: str = "") -> DataError:
+        """Return the error about what is open, with its choices; `way` is a further way to settle it."""
+        kind, question = self.question()
+        found = Finding("which-class/label", values={"question": question, "way": way})
+        return DataError.coded(found, kind).settled_by(self.choices)
 
 
 def understand(
@@ -355,8 +363,15 @@ def _by_declaration(found: Sequence[str], positive: str, negative: str | None) -
 
 def _undeclared(found: Sequence[str], family: Family | None, negative: str | None) -> Reading:
     """Return the reading of words that do not say which class is positive, with the declarations to choose from."""
-    if family is not None:
-        known = _by_family(found, family, None, None)
+    own = [w for w in found if not _is_blank(w)]
+    known = _by_family(found, family, None, None) if family is not None else None
+    foreign = [p for p in known.problems if p.word in own and not p.meant] if known is not None else []
+    if len(own) == 2 and len(foreign) == 1:  # one word of a field beside a word of the user's own: human and AI
+        blank = tuple(_problem(w, own) for w in found if w not in own)
+        both = tuple({"positive": a, "negative": b} for a, b in (own, own[::-1]))
+        made = _open(own, own[0], own[1], both)
+        return Reading(own[0], own[1], (own[0],), (own[1],), (*blank, *made.problems), choices=both)
+    if known is not None:
         both = tuple({"positive": name} for name in (known.positive, known.negative))
         open_ = _open(found, known.positive, known.negative, both)
         near = tuple(p for p in known.problems if p.kind != UNDECLARED)
@@ -369,7 +384,6 @@ def _undeclared(found: Sequence[str], family: Family | None, negative: str | Non
             (*near, *(p for p in open_.problems if p.word not in words)),
             choices=both,
         )
-    own = [w for w in found if not _is_blank(w)]
     if len(own) == 2 and not _is_near(*own):
         first, second = sorted(own, key=lambda w: negative is not None and spelt(w) == spelt(negative))
         blank = tuple(_problem(w, own) for w in found if w not in own)

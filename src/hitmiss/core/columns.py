@@ -18,8 +18,8 @@ from typing import Final
 ANSWERS: Final = ("score", "decision", "confidence", "error")
 FIXED: Final = ("item", "target", "label", *ANSWERS)
 MADE: Final = (
-    "label_word", "system", "unparsed", "score_clean", "decision_clean", "changed_any", "right_all", "right_clean",
-    "aim_reached", "aim_open", "class_labels", "class_scores",
+    "label_word", "system", "unparsed", "refused", "cut", "filtered", "decision_strict", "confidence_logprobs",
+    "score_clean", "decision_clean", "changed_any", "right_all", "right_clean", "aim_reached", "aim_open", "class_labels", "class_scores",
 )  # fmt: skip
 """Columns that readers add to the fixed ones."""
 SCORES: Final = "score:"

@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
+from hitmiss.core.criteria import Criteria
 from hitmiss.core.errors import UsageError
 from hitmiss.core.kinds import Json
 from hitmiss.core.metric_spec import MetricSpec
@@ -20,6 +21,8 @@ from hitmiss.core.spec import CERTAINTY, MEASURING, Spec, as_names, opt
 Grouping = tuple[str, ...]
 By = Sequence[str | Sequence[str]] | str
 Undefined = Literal["null", "zero"]
+INDEPENDENT: Final = ("none",)
+"""The unit of trials that are drawn one by one, although a protocol may name others."""
 
 
 @dataclass(frozen=True)
@@ -163,22 +166,25 @@ class Design(Spec):
         The gap between two domains, or several gaps. `auto`: that of the protocol if its column is in `by`; `none`: no
         gap.
     unit
-        Columns whose values are resampled as whole units.
+        Columns whose values are resampled as whole units; empty: the natural units of the protocol if the trials have
+        them, otherwise single trials; `none`: single trials, whatever the protocol names.
     bootstrap, seed, level, interval, stratify
         The number of replicates (0: none), the seed of the draws, the level and the kind of intervals, and whether
         units are drawn within classes.
-    threshold
-        The threshold of decisions (`score >= threshold`).
+    threshold, threshold_origin
+        The threshold of decisions (`score >= threshold`), and where it comes from.
     negative_only, positive_only
         Columns whose values distinguish trials of one class only, in addition to those of the protocol.
     undefined
         Shares with an empty denominator: `null`, or `zero`; None uses the rule of the protocol.
     require
         What must be shown (see `hitmiss.engine.requirement`); the verdict ends in PASS, FAIL or NOT SHOWN.
+    criteria
+        The locked criteria that requirements were taken from (`hitmiss lock`).
     seeds
-        Each file is one run; figures are summarised over the runs.
+        Each file is one run; numbers are summarised over the runs.
     calibration
-        The method by which scores are calibrated on other files; figures are shown before and after.
+        The method by which scores are calibrated on other files; numbers are shown before and after.
     triage, languages, drift, contest
         What a triage, a toxicity evaluation, a drift table or a comparison fixes in addition.
     taken
@@ -239,7 +245,8 @@ class Design(Spec):
     unit: Annotated[
         tuple[str, ...],
         opt(
-            "Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`.",
+            "Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`; none: single trials. Without it, the "
+            "natural units of the protocol.",
             CERTAINTY,
             read=_columns,
             is_joined=True,
@@ -257,6 +264,7 @@ class Design(Spec):
     threshold: Annotated[float | None, opt("Decide at this threshold (score >= t), for accuracy, f1 …", MEASURING)] = (
         None
     )
+    threshold_origin: str = "given"
     undefined: Undefined | None = None
     negative_only: Annotated[
         tuple[str, ...],
@@ -283,8 +291,10 @@ class Design(Spec):
             "repeated.",
             CERTAINTY,
             read=as_names,
+            common=True,
         ),
     ] = ()
+    criteria: Criteria | None = None
     seeds: bool = False
     calibration: str | None = None
     triage: TriageRules | None = None
@@ -294,8 +304,11 @@ class Design(Spec):
     taken: Taken | None = field(default=None, compare=False)
 
     def to_plain(self) -> dict[str, Json]:
-        """Return the JSON form, with every field; without `taken` and `require` if nothing was."""
-        return {name: value for name, value in super().to_plain().items() if name not in ("taken", "require") or value}
+        """Return the JSON form, with every field; without `taken`, `criteria`, `require` and the threshold's origin if not said."""
+        unsaid: dict[str, Json] = {"taken": None, "criteria": None, "require": [], "threshold_origin": "given"}
+        return {
+            name: value for name, value in super().to_plain().items() if name not in unsaid or value != unsaid[name]
+        }
 
     def __post_init__(self) -> None:
         self._read_fields()
@@ -342,7 +355,7 @@ class Design(Spec):
             metrics=tuple(metrics),
             by=by,
             gap="none",
-            unit=plan.unit,
+            unit=plan.unit or INDEPENDENT,
             bootstrap=plan.bootstrap,
             seed=plan.seed,
             level=plan.level,
@@ -359,7 +372,16 @@ class Design(Spec):
     @property
     def plan(self) -> SamplingPlan:
         """How intervals are made: what is resampled, and which intervals are computed from it."""
-        return SamplingPlan(self.bootstrap, self.unit, self.seed, self.level, self.interval, self.stratify)
+        return SamplingPlan(self.bootstrap, self.units, self.seed, self.level, self.interval, self.stratify)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The columns whose values are resampled as a whole, as far as the design names them.
+
+        >>> Design(unit=("none",)).units, Design(unit=("speaker",)).units
+        ((), ('speaker',))
+        """
+        return () if self.unit == INDEPENDENT else self.unit
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -368,16 +390,16 @@ class Design(Spec):
 
     @property
     def groupings(self) -> tuple[Grouping, ...]:
-        """Everything that figures are split by: the groupings, and those of the matrix."""
+        """Everything that numbers are split by: the groupings, and those of the matrix."""
         across = [(name,) for name in self.matrix] + ([self.matrix] if self.matrix else [])
         return tuple(dict.fromkeys((*self.by, *across)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that groupings, the gap, units and derived figures need."""
+        """The columns that groupings, the gap, units and derived numbers need."""
         gap = [gap.column for gap in self.gaps]
         # a misspelt unit is refused anyway
-        units = () if self.unit == ("item",) and not self.bootstrap else self.unit
+        units = () if self.unit == ("item",) and not self.bootstrap else self.units
         derived = self.protocol.expressions(self.metrics) if self.protocol else ()
         across = [c for one in derived for term in one.terms for c in term.columns]
         return tuple(dict.fromkeys([*(c for grouping in self.groupings for c in grouping), *gap, *units, *across]))
@@ -449,6 +471,8 @@ def _groupings(given: object) -> object:
 
 
 def _gaps(given: object) -> object:
+    if given in ("auto", "none"):
+        return given
     is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
     return as_gap(given, None) if is_named else given  # type: ignore[arg-type]
 

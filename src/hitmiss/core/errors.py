@@ -67,6 +67,8 @@ class HitmissError(Exception):
     code = "error"
     choices: tuple[Mapping[str, str], ...] = ()
     faults: tuple[Fault, ...] = ()
+    names_place: bool = False
+    """Whether the message names the place of the only fault, so that it need not be listed."""
     finding: Finding | None = None
     """What was found, from which the message is written."""
 
@@ -94,10 +96,29 @@ class HitmissError(Exception):
         made.code = code.partition("/")[0]
         return made
 
+    @classmethod
+    def like(cls, error: HitmissError) -> Self:
+        """Make the error of this class from another one: the same finding, code, places and choices."""
+        made = cls.coded(error.found, error.code)
+        made.faults, made.names_place, made.choices = error.faults, error.names_place, error.choices
+        return made
+
+    @classmethod
+    def coded(cls, found: Finding, code: str) -> Self:
+        """Make the error from what was found, under a code of its own, as one that names a kind of file."""
+        made = cls("")
+        made.finding, made.code = found, code
+        return made
+
     def with_faults(self, faults: Sequence[Fault]) -> Self:
-        """Return the error with the places in the data."""
+        """Return the error with the places in the data, which are listed below its message."""
         self.faults = tuple(faults)
         return self
+
+    def at(self, fault: Fault) -> Self:
+        """Return the error with the one place in the data that its message names."""
+        self.names_place = True
+        return self.with_faults([fault])
 
     def settled_by(self, choices: Sequence[Mapping[str, str]]) -> Self:
         """Return the error with options of which one settles the question."""

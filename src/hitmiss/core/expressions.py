@@ -45,7 +45,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Derived:
-    """A named expression of figures.
+    """A named expression of numbers.
 
     >>> d = Derived.parse("acer", "(max(APCER, species) + fnr) / 2", {"fpr": "APCER"})
     >>> [str(t) for t in d.terms], d.of([0.25, 0.5])
@@ -91,7 +91,7 @@ class Derived:
 
     @property
     def is_extreme(self) -> bool:
-        """Whether the expression contains the greatest or least of several figures."""
+        """Whether the expression contains the greatest or least of several numbers."""
         return any(term.over in ("max", "min") for term in self.terms)
 
     def of(self, values: Sequence[Number]) -> Number:

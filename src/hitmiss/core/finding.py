@@ -219,6 +219,8 @@ class Finding:
     code: str
     subject: Subject = field(default_factory=Subject)
     values: Mapping[str, Value] = field(default_factory=dict)
+    written: str | None = field(default=None, compare=False, repr=False)
+    """Its sentence as it was written elsewhere: in the file that it was read from, or together with its places."""
 
     @property
     def severity(self) -> Severity:
@@ -282,7 +284,8 @@ class Remark(str):
     findings: tuple[Finding, ...]
 
     def __new__(cls, text: str, code: str, values: Mapping[str, object] | None = None) -> Remark:
-        return cls.written(text, (Finding(code, values={k: as_value(v) for k, v in (values or {}).items()}),))
+        own = {k: as_value(v) for k, v in (values or {}).items()}
+        return cls.written(text, (Finding(code, values=own, written=text),))
 
     @classmethod
     def written(cls, text: str, findings: tuple[Finding, ...]) -> Remark:

@@ -8,6 +8,7 @@ from typing import Final
 from hitmiss.core.finding import ERROR, INFO, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "two-bands": Entry(ERROR, "{--thresholds?} takes two numbers, as 0.2 0.8; found {n_thresholds}"),
     "bad-bands/numbers": Entry(ERROR, "bands are a column and numbers, as seconds:0,2,5,10; found {bands!r}"),
     "bad-bands/order": Entry(ERROR, "the edges of bands ascend, as in seconds:0,2,5,10; found {bands!r}"),
     "not-a-number/bands": Entry(
@@ -95,19 +96,39 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "threshold-too-small": Entry(
         ERROR,
         "a threshold of {threshold!r} is too close to 0 where probabilities are reversed as 1 - p",
-        fix="declare the class that higher scores mean with {--positive?} instead of {--higher?}",
+        fix="declare {--positive?} instead of {--higher?}",
     ),
     "bad-settings": Entry(ERROR, "{file}: [{name}] must be a table; found {found!r}"),
     "missing-settings": Entry(ERROR, "no settings file {path}; `hitmiss init FILE` writes one"),
     "bad-settings/not": Entry(ERROR, "{file_name} is not TOML: {error}"),
     "bad-settings/belongs": Entry(ERROR, "{file_name}: {name} belongs into the table [{table}]"),
     "bad-settings/text": Entry(ERROR, "{file_name}: {name} must be a text; found {data!r}"),
+    "missing-gate-file": Entry(ERROR, "there is no gate file {path}", fix="write the rules into it, see docs/gate.md"),
+    "bad-gate-file": Entry(ERROR, "{file}: {why}"),
+    "bad-gate-file/rules": Entry(ERROR, "{file}: rules are tables", fix="write [[rules]] above each"),
+    "bad-gate-file/rule": Entry(
+        ERROR,
+        "{file}, rule {place}: a rule is one text",
+        fix="write fail_if, require or max_regression, and if you like owners and why",
+    ),
     "not-signed": Entry(ERROR, "{file_name} could not be signed: {done}"),
     "no-key": Entry(ERROR, "there is no key {key} to sign with", fix="make one with ssh-keygen -t ed25519"),
     "no-signers": Entry(ERROR, "there is no list of signers {signers}"),
     "no-signature": Entry(ERROR, "{file_name} is not signed: there is no {beside_name} beside it"),
     "unknown-signer": Entry(ERROR, "{file_name} is not signed by anybody in {name}"),
     "bad-signature": Entry(ERROR, "{file_name} is not what {names} signed: {done}"),
+    "not-criteria": Entry(
+        ERROR, "{file} holds no locked criteria", fix="write them with `hitmiss lock requirements.toml`"
+    ),
+    "several-criteria": Entry(
+        ERROR, "only one file of locked criteria can be given", fix="lock all requirements together"
+    ),
+    "no-cryptography": Entry(
+        ERROR, "attestations need the package cryptography", fix="install it with: pip install hitmiss[attest]"
+    ),
+    "not-attested": Entry(ERROR, "the key {key} cannot be used to attest: {why}"),
+    "not-an-envelope": Entry(ERROR, "{file} is not an attestation: {why}"),
+    "bad-signers": Entry(ERROR, "{file} holds a key that cannot be read: {why}"),
     "no-ssh-keygen": Entry(ERROR, "signatures need {PROGRAM} of OpenSSH, which is not on this machine"),
     "bad-pair/write": Entry(ERROR, "{spelling} {fault}: write name=value, for example item=utt"),
     "not-a-column": Entry(
@@ -130,12 +151,13 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "sampling-weights": Entry(
         ERROR,
         "{what} cannot use the sampling weights in {column!r}",
-        fix="leave them out to count every row once, or declare frequency weights if a row stands for so many rows",
+        fix="leave them out, or declare frequency weights if a row stands for so many rows",
     ),
     "bad-weight": Entry(ERROR, "every weight in {title_2!r} is 0, so there is nothing to measure"),
     "too-many-rows": Entry(
         ERROR,
-        "the weights in {title_2!r} stand for {total:,} rows, and {MOST_ROWS:,} is the most; divide them by a common factor if they have one, or declare them as sampling weights",
+        "the weights in {title_2!r} stand for {total:,} rows, and {MOST_ROWS:,} is the most",
+        fix="divide them by a common factor, or declare sampling weights",
     ),
     "duplicate-id/row": Entry(
         ERROR,
@@ -180,4 +202,41 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "where-others-cannot-combined": Entry(
         ERROR, "{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be combined"
     ),
+    "malformed": Entry(ERROR, "these {what} are not of the form that hitmiss writes: {where}: {fault}"),
+    "not-a-file/large": Entry(ERROR, "{file} has more than {most:,} bytes: it is not a {what} file"),
+    "not-a-file/nested": Entry(ERROR, "{file} is not a {what} file: it is nested too deeply"),
+    "not-a-file/json": Entry(ERROR, "{file} is not a {what} file: {error}"),
+    "not-a-file/object": Entry(ERROR, "{file} is not a {what} file: it holds no JSON object"),
+    "missing-file/named": Entry(ERROR, "there is no file {file}"),
+    "bad-field": Entry(ERROR, "{option} {fault}; found {found}"),
+    "bad-form": Entry(ERROR, "the {form} that the file states is not of the known form: {fault}"),
+    "bad-weight/values": Entry(
+        ERROR,
+        "{n:,} of {total:,} weights are not allowed, the first is {value} at position {first}",
+        fix="a {kind} weight is {allowed}",
+    ),
+    "nan-score/values": Entry(
+        ERROR,
+        "{n:,} of {total:,} scores are NaN, the first is {value} at position {first}",
+        fix="drop these trials, or give their scores",
+    ),
+    "empty-score/values": Entry(
+        ERROR,
+        "{n:,} of {total:,} scores are empty, the first is {value} at position {first}",
+        fix="drop these trials, or give the reason in a column `error`",
+    ),
+    "not-a-probability/values": Entry(
+        ERROR, "{n:,} of {total:,} values of {name} lie outside 0..1, the first is {value} at position {first}; {fix}"
+    ),
+    "labels-name-no-class": Entry(ERROR, "{n:,} labels are {word!r}, which names no class"),
+    "labels-name-no-class/meant": Entry(
+        ERROR, "{n:,} labels are {word!r}, which names no class", fix="did you mean {meant!r}?"
+    ),
+    "not-allowed": Entry(
+        ERROR, "each {name} must be one of {allowed}; found {n} that are not, the first is {value} at position {first}"
+    ),
+    "not-registered": Entry(ERROR, "{name} is not registered", fix="put @hitmiss.metric(best=…) above it"),
+    "which-class/label": Entry(ERROR, "{question}", fix="say it in one of these ways{way}"),
+    "open-class/word": Entry(ERROR, "the {column}{words}, and nothing says which class is the positive one"),
+    "open-class/number": Entry(ERROR, "the {column}{words}, and nothing says which of 1 and 0 is {positive}"),
 }

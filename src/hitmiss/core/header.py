@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 from hitmiss.core.errors import UnknownName
 from hitmiss.core.kinds import SCORE_KINDS, ScoreKind
 from hitmiss.core.metric_spec import Setting
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.scale import ScoreScale
+
+GRADES: Final = "grades"
+"""The name, in the provenance of trials, of what answers were graded by."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +36,9 @@ class BroughtSettings(Protocol):
     """Settings of metrics that trials bring with them, as the error rates of a speaker verifier in each slice."""
 
     def settings(
-        self, slice: Mapping[str, str], negative_only: Collection[str], positive_only: Collection[str]
+        self, slice: Mapping[str, str], negative_only: Collection[str], positive_only: Collection[str], asv: Setting
     ) -> Mapping[str, Setting]:
-        """Return the settings of a slice; columns of one class restrict only that class."""
+        """Return the settings of a slice; columns of one class restrict only that class. `asv` is the metric's setting."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,11 @@ class Header:
     is_unlabelled: bool = False
     settled: str = ""
     brought: BroughtSettings | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def graded_by(self) -> str:
+        """What answers were graded by, if the trials are graded answers from the log of another tool; else empty."""
+        return str(self.provenance.get(GRADES, ""))
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:

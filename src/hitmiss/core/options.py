@@ -7,12 +7,13 @@ from functools import cache
 from typing import Final
 
 from hitmiss.core.design import Design
+from hitmiss.core.gate_spec import GateSpec
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import Spec, options_of
 
-SPECS: Final[tuple[type[Spec], ...]] = (ReadSpec, Design, RunSpec, ReportSpec)
+SPECS: Final[tuple[type[Spec], ...]] = (ReadSpec, Design, RunSpec, ReportSpec, GateSpec)
 
 
 def option_name(keyword: str) -> str:
@@ -54,9 +55,9 @@ def _spelled() -> dict[str, str]:
 
 
 def option_words(choice: Mapping[str, str]) -> list[str]:
-    """Return options of a choice as the words of a command line.
+    """Return options of a choice as the words of a command line; a flag has no value.
 
-    >>> option_words({"positive": "not real", "positive_value": "1"})
-    ['--positive', 'not real', '--positive-value', '1']
+    >>> option_words({"positive": "not real", "positive_value": "1", "yes": ""})
+    ['--positive', 'not real', '--positive-value', '1', '--yes']
     """
-    return [word for name, value in choice.items() for word in (option_name(name), value)]
+    return [word for name, value in choice.items() for word in (option_name(name), value) if word]

@@ -15,7 +15,7 @@ from hitmiss.core.read_spec import ReadSpec
 
 @dataclass(frozen=True)
 class Gap:
-    """The difference between the trials outside and inside a domain: figure(out) − figure(in).
+    """The difference between the trials outside and inside a domain: value(out) − value(in).
 
     Every value that is not inside counts as outside, unless `outside` lists values.
     """
@@ -72,9 +72,9 @@ class Protocol:
         They are not used unless asked for; if one exists and trials were resampled, a warning says what it would
         change.
     names
-        Names of metrics and derived figures in tables: `fpr = "APCER"`.
+        Names of metrics and derived numbers in tables: `fpr = "APCER"`.
     derived
-        Figures computed from those of `metrics`: `acer = "(max(APCER, species) + BPCER) / 2"` (see `registry.Derived`).
+        Numbers computed from those of `metrics`: `acer = "(max(APCER, species) + BPCER) / 2"` (see `registry.Derived`).
     negative_only, positive_only
         Columns whose values distinguish trials of one class only (such as the type of an attack): a slice of them is
         scored against all trials of the other class.
@@ -90,15 +90,17 @@ class Protocol:
     gap
         The domain that is "in".
     remarks
-        Per column, a remark to print when figures are grouped by it.
+        Per column, a remark to print when numbers are grouped by it.
     pooled
-        Per column, a remark to print when the figures of all trials pool its values (such as subsets of a corpus).
+        Per column, a remark to print when the numbers of all trials pool its values (such as subsets of a corpus).
     refuses
         Per layout of files, why this protocol does not score them.
     verdicts
         Trials are three-way verdicts: abstentions, failed calls, times, repeats and people belong to the evaluation.
     claims_speaker
         A trial is a pair of a claimed speaker and an utterance, and its id is both.
+    rule_of_30
+        Error rates that are named if they rest on fewer than 30 errors, with the bound by the rule of 3 if on none.
     split
         Columns that mean one thing for positives and another for negatives, each with its two names:
         `distance = ["talker_distance", "device_distance"]`.
@@ -106,7 +108,7 @@ class Protocol:
         What the scores of a speaker verifier (`--asv`) are: `pairs` with ids, joined with a key, or `sources` without
         ids; and the columns of the two files.
     reader, measured_by, compared_by
-        Functions of hitmiss that read, measure or compare instead, if a figure is about several trials together.
+        Functions of hitmiss that read, measure or compare instead, if a number is about several trials together.
     """
 
     name: str = ""
@@ -139,6 +141,7 @@ class Protocol:
     refuses: Mapping[str, str] = field(default_factory=dict)
     claims_speaker: bool = False
     verdicts: bool = False
+    rule_of_30: tuple[str, ...] = ()
     split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     asv: Literal["", "pairs", "sources"] = ""
     asv_columns: Mapping[str, str] = field(default_factory=dict)
@@ -150,7 +153,7 @@ class Protocol:
         return replace(self, bootstrap=0) if self.bootstrap else self
 
     def expressions(self, wanted: Sequence[str] = ()) -> tuple[Derived, ...]:
-        """Return its derived figures, or those with the given names."""
+        """Return its derived numbers, or those with the given names."""
         names = [name for name in wanted if name in self.derived] if wanted else list(self.derived)
         return tuple(Derived.parse(name, self.derived[name], self.names) for name in names)
 
@@ -173,7 +176,7 @@ def make_protocol(data: object) -> Protocol:
 
 
 def _check_derived(protocol: Protocol) -> None:
-    """Refuse a derived figure whose metrics the protocol does not measure, and display names of unknown figures."""
+    """Refuse a derived number whose metrics the protocol does not measure, and display names of unknown numbers."""
     metrics = [str(parse(text)) for text in protocol.metrics]
     for derived in protocol.expressions():
         for term in derived.terms:
@@ -181,4 +184,4 @@ def _check_derived(protocol: Protocol) -> None:
                 raise InvalidField(("derived", derived.name), f"{term.metric} is not among the metrics")
     for name in protocol.names:
         if name not in (*metrics, *protocol.derived):
-            raise InvalidField(("names", name), "it is neither a metric of the protocol nor a derived figure")
+            raise InvalidField(("names", name), "it is neither a metric of the protocol nor a derived number")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from hitmiss.core.errors import DataError, HitmissError, MissingFile, ResultWarning, UsageError
+from hitmiss.core.errors import DataError, HitmissError, MissingFile, ResultWarning, UsageError, in_python
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def public(function: Callable[P, T], name: str) -> Callable[P, T]:
         except HitmissError:
             raise
         except FileNotFoundError as error:
-            raise MissingFile(f"there is no file {error.filename}") from None
+            raise MissingFile.of("missing-file/named", file=error.filename) from None
         except (IsADirectoryError, PermissionError) as error:
             raise DataError.of("unreadable-file/cannot", filename=error.filename, strerror=error.strerror) from None
         except Exception as error:
@@ -42,7 +42,7 @@ def public(function: Callable[P, T], name: str) -> Callable[P, T]:
                 raise
             raise DataError.of("unreadable-table", error=str(error).splitlines()[0]) from error
         for text in dict.fromkeys(getattr(made, "warnings", ())):
-            warnings.warn(str(text), ResultWarning, stacklevel=2)
+            warnings.warn(in_python(str(text)), ResultWarning, stacklevel=2)
         return made
 
     return call

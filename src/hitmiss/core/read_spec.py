@@ -199,7 +199,8 @@ class ReadSpec(Spec):
         ):
             if value is not None and value not in known:
                 raise UnknownName(what, value, known)
-        refuse_unkind(self.weight, self.weight_kind)
+        if (self.weight is None) != (self.weight_kind is None):
+            refuse_unkind(self.weight, self.weight_kind)
         if self.separator is not None and len(self.separator.encode()) != 1:
             raise UsageError.of("bad-separator", separator=self.separator)
         if self.label_cut is not None and not 0 < self.label_cut <= 1:

@@ -27,7 +27,7 @@ HOMES: dict[Kind, tuple[str, ...]] = {
     "metric": ("hitmiss.metrics",),
     "reader": ("hitmiss.io.readers",),
     "protocol": ("hitmiss.protocols",),
-    "detector": ("hitmiss.detection.detector",),
+    "detector": ("hitmiss.detection.opening",),
     "attack": ("hitmiss.attacks.audio", "hitmiss.attacks.ecg", "hitmiss.attacks.text", "hitmiss.attacks.image"),
     "codec": ("hitmiss.attacks.codecs",),
 }
@@ -84,18 +84,18 @@ def metric(
     positive
         The class that the name of the metric takes to be positive; None: any.
     interval
-        False if replicates do not show how uncertain the figure is; it then gets no interval.
+        False if replicates do not show how uncertain the number is; it then gets no interval.
     judged
         Computes a metric of confidences from `metrics.confidence.Judged`, for many replicates at once.
     prevalence
-        Whether the figure depends on the share of positives (F1, precision, Brier, average precision). If it does,
+        Whether the number depends on the share of positives (F1, precision, Brier, average precision). If it does,
         trials are resampled from both classes together; otherwise (EER, AUC, recall) within each class.
     one_by_one
-        Whether the figure goes through the trials one by one (a median, the area of a risk–coverage curve), so that a
-        weight is a number of trials. Such a figure is refused for sampling weights.
+        Whether the number goes through the trials one by one (a median, the area of a risk–coverage curve), so that a
+        weight is a number of trials. Such an estimate is refused for sampling weights.
     zero
-        Whether the figure is 0 if there is nothing to divide by, under a protocol with that convention (precision,
-        recall, F1). Any other figure is undefined then.
+        Whether the number is 0 if there is nothing to divide by, under a protocol with that convention (precision,
+        recall, F1). Any other number is undefined then.
     also
         Other names by which the metric is understood, such as `auc` for `roc_auc`.
     two_sided

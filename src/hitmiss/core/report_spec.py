@@ -21,7 +21,7 @@ class ReportSpec(Spec):
     _form, _option = "report", "report option"
     title: Annotated[str, opt("The title of the report.", WRITING, common=True)] = ""
     name: Annotated[tuple[str, ...], opt("A name for each run, in order.", WRITING, read=as_names)] = ()
-    static: Annotated[bool, opt("No scripts: figures as SVG, for mail and archives.", WRITING)] = False
+    static: Annotated[bool, opt("No scripts: numbers as SVG, for mail and archives.", WRITING)] = False
     no_samples: Annotated[bool, opt("Show nothing about single trials: no ids, no texts.", WRITING, common=True)] = (
         False
     )

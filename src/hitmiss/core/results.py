@@ -1,4 +1,4 @@
-"""Results: immutable rows with one figure each, in the same form whatever was asked."""
+"""Results: immutable rows with one number each, in the same form whatever was asked."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ NUMBERS = ("value", "low", "high", "settings")
 
 @dataclass(frozen=True)
 class Estimate:
-    """One figure: its metric, its value, its confidence interval, its number of trials, and its run and slice.
+    """One estimate: its metric, its value, its confidence interval, its number of trials, and its run and slice.
 
     Parameters
     ----------
     metric
         The name of the metric, with its settings.
     value
-        The figure; None if it is undefined. `note` then says why.
+        The number; None if it is undefined. `note` then says why.
     low, high
         The ends of the confidence interval; None if there is no interval. They keep 10 significant digits, and the
         value keeps 13 in JSON, because later digits differ between processors.
     n, n_positive, n_failed
         How many trials there are, how many of them are positive, and how many failed.
     run, slice
-        The run and the slice that the figure belongs to, as column names with their values; empty for all trials.
+        The run and the slice that the number belongs to, as column names with their values; empty for all trials.
     average
-        None for a plain figure; otherwise what the figure summarises: `pooled`, `macro`, `worst`, `gap`, …
+        None for a plain number; otherwise what the number summarises: `pooled`, `macro`, `worst`, `gap`, …
     method
         How the interval was computed.
     note
-        Why the figure is undefined or has no interval, or that it rests on few trials.
+        Why the number is undefined or has no interval, or that it rests on few trials.
     settings
         The settings of the metric.
     best
@@ -114,7 +114,7 @@ class Estimate:
 
     @property
     def is_defined(self) -> bool:
-        """Whether the figure is defined."""
+        """Whether the number is defined."""
         return self.value is not None
 
     def __str__(self) -> str:
@@ -205,15 +205,15 @@ class Results(Presented):
     Parameters
     ----------
     estimates
-        The figures, one `Estimate` per metric, run and slice.
+        The numbers, one `Estimate` per metric, run and slice.
     signature
-        One line that records every choice behind the figures and a hash of the figures.
+        One line that records every choice behind the numbers and a hash of the numbers.
     warnings
-        What a reader of the figures should know.
+        What a reader of the numbers should know.
     protocol
         The name of the protocol, if one was used.
     behind
-        What the figures were measured on, for `plot`: the trials, or the curves that a file stores.
+        What the numbers were measured on, for `plot`: the trials, or the curves that a file stores.
     reading, design
         How the files were read, and what was asked; None if this is not known.
     content, questions
@@ -237,7 +237,7 @@ class Results(Presented):
     warnings: tuple[str, ...] = ()
     protocol: str | None = None
     behind: object = field(default=None, repr=False, compare=False)
-    """What the figures were measured on, for `plot`: the trials, or the curves that a file stores."""
+    """What the numbers were measured on, for `plot`: the trials, or the curves that a file stores."""
     reading: ReadSpec | None = field(default=None, repr=False)
     """How the files were read; None if the trials do not come from files."""
     design: Design | None = field(default=None, repr=False)
@@ -309,9 +309,9 @@ class Results(Presented):
         metric
             The name of the metric; None for every metric.
         average
-            The kind of average; None for plain figures.
+            The kind of average; None for plain numbers.
         **cell
-            The columns of runs and slices with their values; none for the figures of all trials.
+            The columns of runs and slices with their values; none for the numbers of all trials.
 
         Returns
         -------
@@ -383,7 +383,7 @@ class Results(Presented):
         )  # imported by name: `core` must not import `report`
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "behind": None}  # only the figures are sent to another process, not the trials
+        return {**self.__dict__, "behind": None}  # only the numbers are sent to another process, not the trials
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
@@ -412,7 +412,7 @@ class Results(Presented):
         }
 
     def _content(self) -> str:
-        """Return the hash of the rows behind the figures; computed only when written, because no table needs it."""
+        """Return the hash of the rows behind the numbers; computed only when written, because no table needs it."""
         return self.content or (self.behind.content if isinstance(self.behind, Trials) else "")
 
     @property
@@ -489,7 +489,7 @@ class Results(Presented):
 
     @classmethod
     def load(cls, path: str | Path) -> Results:
-        """Read a file that `save` wrote. A file without a digest, from an older version, is read with a warning."""
+        """Read a file that `save` wrote; one without a digest is refused."""
         return cls.from_dict(load_results(path))
 
     def to_polars(self) -> pl.DataFrame:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from os import fspath
+from typing import Annotated, Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Option
-from hitmiss.core.spec import RUNNING, Spec, opt
+from hitmiss.core.spec import READING, RUNNING, Spec, opt
+
+ROOT: Final = opt(
+    "Folder of the files (default: that of the table which names them).", READING, metavar="PATH", read=fspath
+)
+SUFFIX: Final = opt("Added to each file name, such as .flac.", READING)
+WEIGHTS: Final = opt("Checkpoint for a torch module (.safetensors, .pt).", metavar="PATH", read=fspath)
 
 
 @dataclass(frozen=True)

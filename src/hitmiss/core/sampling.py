@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from hitmiss.core.convert import InvalidField, fit_field
@@ -39,13 +40,22 @@ class SamplingPlan:
     def by_class(self, prevalence: bool) -> bool:
         """Return whether trials (or units of one class) are resampled within each class.
 
-        They are if a figure does not depend on prevalence. Otherwise the number of positives is random too, so trials
+        They are if an estimate does not depend on prevalence. Otherwise the number of positives is random too, so trials
         are drawn from both classes together.
         """
         return not prevalence if self.stratify is None else self.stratify
 
+    def within(self, grouping: Sequence[str]) -> SamplingPlan:
+        """Return the plan for slices by some columns: a unit that a slice consists of is given, and only others are drawn.
+
+        >>> SamplingPlan(100, ("speaker", "attack")).within(["attack"]).unit
+        ('speaker',)
+        """
+        drawn = tuple(unit for unit in self.unit if unit not in grouping)
+        return self if drawn == self.unit else replace(self, unit=drawn)
+
     def said(self, prevalence: bool, whole: bool = False) -> str:
-        """Describe how the replicates of a figure were drawn; `whole`: units hold both classes."""
+        """Describe how the replicates of a number were drawn; `whole`: units hold both classes."""
         what = f"unit={'*'.join(self.unit)}" if self.unit else "trials"
         how = "" if whole else f" {BY_CLASS if self.by_class(prevalence) else OF_ALL}"
         return f"{self.bootstrap},{what}{how},{self._rest}"

@@ -9,13 +9,14 @@ made from it: the option of the command line with its help and completion, the k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Annotated, Any, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from hitmiss.core.convert import InvalidField, declare, fit_field, plain
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Finding
 from hitmiss.core.kinds import Json
 
 S = TypeVar("S", bound="Spec")
@@ -118,7 +119,7 @@ class Spec:
         """Read the fields that a caller may write as texts; one text is one name and not a list of letters."""
         for name, read in _readers(type(self)).items():  # type: ignore[arg-type]
             given = getattr(self, name)
-            if given:
+            if given and given is not getattr(type(self), name, None):  # a default is of the form already
                 object.__setattr__(self, name, read(given))
 
     @classmethod
@@ -132,7 +133,8 @@ class Spec:
             return fit_field(cls, name, value if read is None or value is None else read(value))
         except InvalidField as fault:
             code = f"bad-{cls._option.replace(' ', '-')}"
-            raise UsageError(f"{cls._option} {fault}; found {fault.value!r}", code=code) from None
+            values = {"option": cls._option, "fault": str(fault), "found": repr(fault.value)}
+            raise UsageError.coded(Finding("bad-field", values=values), code) from None
         except NotPair as fault:
             spelling = options_of(cls)[name].spellings(name)[0]  # type: ignore[arg-type]
             raise UsageError.of("bad-pair/write", spelling=spelling, fault=fault) from None
@@ -155,9 +157,8 @@ class Spec:
         try:
             return declare(cls, data)
         except (InvalidField, UsageError) as fault:
-            raise DataError(
-                f"the {cls._form} that the file states is not of the known form: {fault}", code=f"bad-{cls._form}"
-            ) from None
+            found = Finding("bad-form", values={"form": cls._form, "fault": str(fault)})
+            raise DataError.coded(found, f"bad-{cls._form}") from None
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ def as_pairs(given: object) -> object:
     if isinstance(given, Mapping):
         return given
     found: dict[str, str] = {}
-    for text in (given,) if isinstance(given, str) else given:  # type: ignore[attr-defined]
+    for text in given if isinstance(given, Iterable) and not isinstance(given, str) else (given,):
         name, _, value = str(text).partition("=")
         if not name or not value:
             raise NotPair(repr(name))

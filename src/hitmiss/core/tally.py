@@ -1,4 +1,4 @@
-"""The tally: for one cell of trials, the counts from which every figure that depends on a threshold is computed.
+"""The tally: for one cell of trials, the counts from which every number that depends on a threshold is computed.
 
 A tally holds, for each distinct score in ascending order, how many positives and negatives lie below it. EER, costs,
 ROC and PR areas, the best threshold and every operating point need one pass over it. Tallies can be merged, and a
@@ -177,7 +177,7 @@ class Tally:
         return False
 
     def known(self, form: object) -> float | None:  # noqa: ARG002
-        """Return a figure that was computed earlier from scores that this tally does not hold; otherwise None."""
+        """Return a number that was computed earlier from scores that this tally does not hold; otherwise None."""
         return None
 
     def point_at(self, threshold: float) -> int:

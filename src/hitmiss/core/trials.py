@@ -17,10 +17,11 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.artifacts import SHORT
-from hitmiss.core.classes import ONE_OF_THESE, code_of, understand
+from hitmiss.core.classes import code_of, understand
 from hitmiss.core.columns import ANSWERS, FIXED, column_name, find_column, prefixed, user_name
 from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Finding, Value
 from hitmiss.core.kinds import ABSTAIN, FAILED, ScoreKind
 from hitmiss.core.read_spec import WeightKind, label_text, refuse_unkind
 from hitmiss.core.scale import ScoreScale
@@ -189,7 +190,7 @@ class Trials:
         is_unique
             Whether the ids are already known to be unique, so that they need no check.
         keeps_codes
-            Whether texts that are given as codes stay so, which is enough for figures; otherwise they become texts.
+            Whether texts that are given as codes stay so, which is enough for numbers; otherwise they become texts.
 
         Returns
         -------
@@ -206,11 +207,12 @@ class Trials:
             raise UsageError.of("missing-column/no-trials", user_name=user_name(missing[0]), columns=frame.columns)
         kept = (pl.String, pl.Categorical) if keeps_codes else (pl.String,)
         others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] not in kept]
-        trials = cls(frame.with_columns(*others) if others else frame, header)
+        key = ("item", "target", *header.runs)
+        trials = cls(frame.with_columns(*others) if others else frame, header, unique_over=key)
         if not is_unique:
             trials._refuse_duplicates()
             trials._refuse_two_labels()
-        return replace(trials, unique_over=("item", "target", *header.runs))
+        return trials
 
     def _refuse_duplicates(self) -> None:
         if self.frame["item"].n_unique() == self.frame.height:
@@ -520,14 +522,12 @@ def _read_labels(
         found, ours or (head.positive if is_named else None), other or (head.negative if is_named else None)
     )
     if reading.choices:
-        kind, what = reading.question()
-        raise DataError(f"{what}; {ONE_OF_THESE}", code=kind, choices=reading.choices)
+        raise reading.refusal()
     if reading.problems:
         wrong = reading.problems[0]
-        hint = f"; did you mean {wrong.meant!r}?" if wrong.meant else ""
-        raise DataError(
-            f"{words.count(wrong.word):,} labels are {wrong.word!r}, which names no class{hint}", code=wrong.kind
-        )
+        values: dict[str, Value] = {"n": words.count(wrong.word), "word": wrong.word, "meant": wrong.meant}
+        code = "labels-name-no-class/meant" if wrong.meant else "labels-name-no-class"
+        raise DataError.coded(Finding(code, values=values), wrong.kind)
     head = replace(head, positive=reading.positive, negative=reading.negative, settled=reading.settled)
     return np.isin(np.array(words), reading.positive_words), head
 
@@ -637,8 +637,7 @@ def _weights(values: ArrayLike, kind: WeightKind, n: int) -> pl.Series:
     given = _numbers("weight", values, n)
     wrong, allowed = not_allowed(given, kind)
     if wrong.any():
-        fix = f"a {kind} weight is {allowed}"
-        raise _refused("bad-weight", "{} of {} weights are not allowed", given, wrong, fix)
+        raise _refused("bad-weight/values", given, wrong, kind=kind, allowed=allowed)
     return given
 
 
@@ -684,13 +683,12 @@ def _scores(scores: pl.Series, kind: ScoreKind, frame: pl.DataFrame) -> pl.Serie
     """Return scores that can be ranked. Only a trial that failed, as its `error` says, may have no score."""
     nan = scores.is_nan()
     if nan.any():
-        raise _refused("nan-score", "{} of {} scores are NaN", scores, nan, "drop these trials, or give their scores")
+        raise _refused("nan-score/values", scores, nan)
     if scores.has_nulls():
         has_failed = frame["error"].fill_null("") != "" if "error" in frame.columns else pl.Series([False])
         empty = scores.is_null() & ~has_failed
         if empty.any():
-            fix = "drop these trials, or give the reason in a column `error`"
-            raise _refused("empty-score", "{} of {} scores are empty", scores, empty, fix)
+            raise _refused("empty-score/values", scores, empty)
     return (
         _within("score", scores, "declare another score kind (raw, logit or llr)") if kind == "probability" else scores
     )
@@ -705,14 +703,13 @@ def _confidences(values: pl.Series) -> pl.Series:
 def _within(name: str, values: pl.Series, fix: str) -> pl.Series:
     beyond = ~values.is_between(0.0, 1.0)
     if beyond.any():
-        raise _refused("not-a-probability", f"{{}} of {{}} values of {name} lie outside 0..1", values, beyond, fix)
+        raise _refused("not-a-probability/values", values, beyond, name=name, fix=fix)
     return values
 
 
-def _refused(code: str, what: str, values: pl.Series, wrong: pl.Series, fix: str) -> DataError:
+def _refused(code: str, values: pl.Series, wrong: pl.Series, **more: Any) -> DataError:
     first = wrong.fill_null(False).arg_max() or 0
-    found = f"{what.format(f'{wrong.sum():,}', f'{len(values):,}')}, the first is {values[first]!r} at position {first}"
-    return DataError(f"{found}; {fix}", code=code)
+    return DataError.of(code, n=int(wrong.sum()), total=len(values), value=repr(values[first]), first=first, **more)
 
 
 def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
@@ -727,8 +724,10 @@ def _codes(column: pl.Series, allowed: tuple[int | None, ...]) -> pl.Series:
         wrong &= column.is_not_null()
     if wrong.any():
         first = wrong.arg_max() or 0
-        found = f"{wrong.sum()} that are not, the first is {column[first]!r} at position {first}"
-        raise DataError(f"each {column.name} must be one of {allowed}; found {found}", code=f"bad-{column.name}")
+        values: dict[str, Value] = {"name": column.name, "allowed": str(allowed), "n": int(wrong.sum()), "first": first}
+        raise DataError.coded(
+            Finding("not-allowed", values={**values, "value": repr(column[first])}), f"bad-{column.name}"
+        )
     return exact.cast(pl.Int8)
 
 

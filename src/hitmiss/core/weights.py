@@ -1,8 +1,8 @@
 """Weights of rows: what a declared weight does to a table, and what is said about it.
 
-A frequency weight says that a row stands for so many rows, so the row is repeated: every figure, interval and test is
+A frequency weight says that a row stands for so many rows, so the row is repeated: every number, interval and test is
 that of the longer table. A sampling weight is one over the chance that the row was sampled: the row stays one row, its
-weight is kept beside it, figures are weighted, and intervals resample rows with their weights.
+weight is kept beside it, numbers are weighted, and intervals resample rows with their weights.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def kish(weights: Floats) -> float:
 def effective_weights(trials: Trials) -> Floats | None:
     """Return sampling weights that add up to Kish's effective size, so that sums of them are numbers of such rows.
 
-    None without sampling weights. Figures that draw intervals around shares count rows by them.
+    None without sampling weights. Metrics that draw intervals around shares count rows by them.
     """
     weights = trials.weights
     return None if weights is None else weights * (kish(weights) / weights.sum())

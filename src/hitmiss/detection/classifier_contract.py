@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.detection.contract import KIND_WORDS, TOLERANCE, Contract, Origin, Term, distance
-from hitmiss.detection.outputs import Floats, OutputKind, are_distributions
+from hitmiss.detection.detect_spec import OutputKind
+from hitmiss.detection.outputs import Floats, are_distributions
 
 
 def exclusive_classes(

@@ -26,7 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.detection.outputs import OutputKind, Outputs
+from hitmiss.detection.detect_spec import OutputKind
+from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.pinning import source_digest
 
 if TYPE_CHECKING:

@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ALARM, ERROR, Entry
+from hitmiss.core.finding import ALARM, ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "unreadable-file": Entry(ERROR, "{name} does not hold the weights of this detector"),
     "short-clip": Entry(ERROR, "a clip of {n} samples is shorter than one patch of BEATs ({SHORTEST} samples)"),
     "no-head": Entry(
         ERROR,
-        "this checkpoint was only pre-trained: it has no classification head; fine-tune it, give a head with {--weights?}, or take its embeddings ({--embed layer.12})",
+        "this checkpoint was only pre-trained: it has no classification head",
+        fix="fine-tune it, give a head with {--weights?}, or take {--embed layer.12}",
     ),
     "no-weights": Entry(ERROR, "{head} holds a {name}, no weights by name"),
     "precision": Entry(ERROR, "BEATs runs in {kinds}; {precision} is not among them"),
     "exclusive-unknown": Entry(
         ERROR,
-        "{name} gives logits of {shape} classes and every record has exactly one: its classes may exclude each other (softmax) or not (a sigmoid each): {how}",
+        "{name} gives logits of {shape} classes: do they exclude each other (softmax) or not (a sigmoid each)? {how}",
     ),
     "other-gradients": Entry(
         ERROR,
-        "the network that gives the gradients of {name} is not the model: on the first records their outputs differ by {apart:.2g} of their size; attack the torch module, or use a family that needs no gradients",
+        "the network that gives the gradients of {name} is not the model: outputs differ by {apart:.2g} of their size",
+        fix="attack the torch module itself",
     ),
     "batch-dependent": Entry(
         ERROR,
-        "{name} answers {item!r} differently alone and in a batch of {n} (outputs change by {batch:.2g} of their size): a softmax over the batch, or batch normalisation in training? Correct it, or {instead}",
+        "{name} answers {item!r} differently alone and in a batch of {n} (by {batch:.2g} of its size): a softmax over the batch?",
+        fix="correct it, or {instead}",
     ),
     "exclusive-unknown/outputs": Entry(
         ERROR,
@@ -35,7 +38,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "not-arrays": Entry(ERROR, "this detector takes sound or pictures, not texts"),
     "int8-nothing": Entry(
         ERROR,
-        "the model has less than two products of matrices with constant weights in float32 (opset 13 or later); int8 leaves the last in float32, so nothing would change",
+        "int8 would change nothing: the model has less than two products with constant weights in float32 (opset 13 or later), and the last stays",
     ),
     "precision/onnx": Entry(ERROR, "an ONNX model brings its own precision; int8 is possible, {precision} is not"),
     "int8-on-cpu": Entry(ERROR, "int8 runs on the processor; on a GPU leave {--precision?} out"),
@@ -62,7 +65,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "tf32-on-cuda": Entry(ERROR, "TF32 is a mode of NVIDIA GPUs; here say float32 or bfloat16"),
     "which-axis": Entry(
         ERROR,
-        "layer {name!r} gives {shape} for {n} clips, and the length of the clips does not show which axis is time: say {--embed <name><AXIS>1} or {--embed <name><AXIS>2}",
+        "layer {name!r} gives {shape} for {n} clips, and nothing shows which axis is time",
+        fix="say {--embed <name><AXIS>1} or {--embed <name><AXIS>2}",
     ),
     "int8-nothing/linear": Entry(
         ERROR, "{name} has {n_linear} linear layers; int8 leaves the last in float32, so nothing would change"
@@ -81,7 +85,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "least-2": Entry(ERROR, "{--actors?} is at least 1; found {actors}"),
     "processes-died-after-other": Entry(
         ERROR,
-        "{futile} processes died one after the other and none did its work ({error}); what was scored is safe: go on with {--resume}, with fewer {--actors?} or a smaller {--batch-seconds?}",
+        "{futile} processes died one after the other ({error}); what was scored is safe",
+        fix="{--resume} goes on; try fewer {--actors?} or a smaller {--batch-seconds?}",
     ),
     "process-gave-records-items": Entry(ERROR, "a process gave {n_records} records for {n_positions} items"),
     "not-open-same-detector": Entry(
@@ -158,6 +163,17 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "scores-reversed": Entry(
         ALARM,
-        "the scores look REVERSED: ROC AUC is {PairShare:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {negative}; nothing was flipped. Say which output means {positive} ({--positive-index?}, or {--higher <negative>})",
+        "the scores look REVERSED: ROC AUC {PairShare:.4f} [{low:.4f}, {high:.4f}]; nothing was flipped",
+        fix="say what is {positive}: {--positive-index?}, or {--higher <negative>}",
     ),
+    "weights-unused": Entry(ERROR, "{what} does not use {--weights?}", fix="leave it out"),
+    "layers-unused": Entry(ERROR, "{what} does not use {--embed?}", fix="leave it out"),
+    "precision-unused": Entry(ERROR, "{what} does not use {--precision?}", fix="leave it out"),
+    "compiled-unused": Entry(ERROR, "{what} does not use {--compile?}", fix="leave it out"),
+    "scores-saturated": Entry(
+        WARNING,
+        "{ends} of the scores are tied at the ends ({low:g} and {high:g}): the outputs saturate, so their order is lost",
+        fix="have the model give logits",
+    ),
+    "on-machine": Entry(ERROR, "on {machine}: {found}"),
 }

@@ -16,9 +16,10 @@ from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.frames import parquet
 from hitmiss.detection import score_checks
 from hitmiss.detection.batches import Piece, collate
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Detector
 from hitmiss.detection.embeddings import Record, gather
-from hitmiss.detection.outputs import OUTPUT_KINDS, Extraction, OutputKind, pick_output
+from hitmiss.detection.outputs import OUTPUT_KINDS, Extraction, pick_output
 from hitmiss.detection.preparation import Failed
 from hitmiss.detection.settings import Outcome
 from hitmiss.detection.table import FAILURES, NUMBERS, WINDOWS, Answers, failures_text, make_table, window_table

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detection.detect_spec import LengthRule, Pooling
 from hitmiss.detection.preparation import Number
 
-LengthRule = Literal["tile", "mirror", "zero", "truncate"]
 Crop = Literal["first", "centre", "random"]
-Pooling = Literal["mean", "median", "min", "max"]
 LENGTH_RULES: Final = get_args(LengthRule)
 CROPS: Final = get_args(Crop)
 POOLINGS: Final[dict[str, Callable[[NDArray[np.float64]], np.float64]]] = {

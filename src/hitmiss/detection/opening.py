@@ -36,12 +36,11 @@ class Opening:
 
     def refuse(self, what: str, *options: str) -> None:
         """Stop if the caller gave an option that does not apply to this kind of detector: none is silently ignored."""
-        flags = {"weights": "--weights", "layers": "--embed", "precision": "--precision", "compiled": "--compile"}
         given = {"weights": self.weights is not None, "layers": bool(self.layers), "compiled": self.compiled}
         given["precision"] = self.precision not in ("auto", "float32")
         for option in options:
             if given[option]:
-                raise UsageError(f"{what} does not use {flags[option]}: leave it out", code=f"{option}-unused")
+                raise UsageError.of(f"{option}-unused", what=what)
 
 
 def opener_of(text: str) -> str | None:

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeGuard, get_args
+from typing import Any, Final, TypeGuard, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.classes import same_class, understand
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detection.detect_spec import OutputKind
 
 Floats = NDArray[np.float64]
 Outputs = NDArray[np.floating]
 """Outputs of a model: one row per clip, in the precision of the model."""
-OutputKind = Literal["auto", "logit", "multilabel", "probability", "raw"]
 OUTPUT_KINDS: Final = get_args(OutputKind)
 SUM_TOLERANCE: Final = 1e-3
 EXACT_SUM: Final = 1e-5

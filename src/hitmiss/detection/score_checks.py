@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.finding import Remark
-from hitmiss.core.results import SATURATED as SATURATED_SCORES
 from hitmiss.core.tally import Tally
 from hitmiss.engine.interval import area_interval
 from hitmiss.stats.forms.sums import PairShare
@@ -101,13 +100,7 @@ def _saturated(scores: Floats) -> list[str]:
     is_continuous = len(np.unique(between)) > len(between) / 2
     if ends <= max(SATURATED, 2.5 / len(scores)) or not is_continuous:
         return []
-    return [
-        Remark(
-            f"{ends:.1%} of the scores are tied at the ends ({scores.min():g} and {scores.max():g}): the outputs "
-            "saturate, so their order is lost; have the model give logits",
-            SATURATED_SCORES,
-        )
-    ]
+    return [Remark.of("scores-saturated", ends=f"{ends:.1%}", low=float(scores.min()), high=float(scores.max()))]
 
 
 def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, negative: str) -> list[str]:

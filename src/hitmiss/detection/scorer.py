@@ -18,11 +18,13 @@ import polars as pl
 
 from hitmiss.cluster.sending import Refusal, Sent, attempted
 from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.finding import Finding, Value
 from hitmiss.detection.clock import Clock
 from hitmiss.detection.crew import Crew
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Base, Batch, Detector, as_detector
 from hitmiss.detection.embeddings import Record
-from hitmiss.detection.outputs import OutputKind, Outputs
+from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
 from hitmiss.detection.settings import Settings
 from hitmiss.detection.worker import BatchWorker
@@ -100,7 +102,8 @@ class Scorer:
 
         found = attempted(load)
         if isinstance(found, Refusal):
-            return replace(found, message=f"on {socket.gethostname()}: {found.message}")
+            place: dict[str, Value] = {"machine": socket.gethostname(), "found": found.found}
+            return replace(found, found=Finding("on-machine", values=place))
         return found
 
     def score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored | Refusal:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hitmiss.detection.clock import Clock
 from hitmiss.detection.contract import Origin
-from hitmiss.detection.length import Pooling
+from hitmiss.detection.detect_spec import Pooling
 from hitmiss.detection.outputs import Extraction
 from hitmiss.detection.score_checks import SAMPLE
 from hitmiss.runs.progress import Progress

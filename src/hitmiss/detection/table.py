@@ -11,8 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
+from hitmiss.detection.detect_spec import Pooling
 from hitmiss.detection.embeddings import Record
-from hitmiss.detection.length import Pooling, pool
+from hitmiss.detection.length import pool
 from hitmiss.detection.outputs import Extraction, to_probability
 from hitmiss.io.manifest import Manifest
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Batch, Detector, arrays_of, need
-from hitmiss.detection.outputs import OUTPUT_KINDS, OutputKind, Outputs, pick_output
+from hitmiss.detection.outputs import OUTPUT_KINDS, Outputs, pick_output
 from hitmiss.detection.pinning import file_digest, pinned_precision
 from hitmiss.detection.tracing import Settled
 

@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import DataError
-from hitmiss.detection.outputs import OutputKind, pick_raw
+from hitmiss.detection.detect_spec import OutputKind
+from hitmiss.detection.outputs import pick_raw
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Batch, Detector, need
-from hitmiss.detection.outputs import OutputKind, Outputs
+from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.pinning import digest_of_files, file_digest, pinned_precision
 from hitmiss.detection.placed import Placed
 from hitmiss.detection.torch import (

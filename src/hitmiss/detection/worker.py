@@ -15,10 +15,11 @@ from hitmiss.detection.batches import Budget, Piece, Pool, collate
 from hitmiss.detection.clock import Clock
 from hitmiss.detection.contract import Contract, Origin, Probe, detector_contract, probe
 from hitmiss.detection.crew import Crew, feed
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.embeddings import Layers, Record
 from hitmiss.detection.loader import ReadsFiles, is_pinned
-from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
+from hitmiss.detection.outputs import Extraction, Outputs, pick_output, settled_kind
 from hitmiss.detection.preparation import Failed, Prepare, reason
 from hitmiss.detection.settings import Settings
 from hitmiss.io.manifest import Manifest

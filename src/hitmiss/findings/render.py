@@ -17,7 +17,7 @@ from hitmiss.findings import catalogue
 from hitmiss.findings.options import as_keywords, on_command_line, option
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
 
-JOINS: Final = {";": "; ", "or": " or "}
+JOINS: Final = {";": "; ", "or": " or ", "and": " and ", "lines": "\n"}
 """What stands between several values, by the format in the template."""
 _INSIDE: Final = re.compile(r"<(\w+)>")
 """A value inside an option of a template."""
@@ -57,9 +57,9 @@ def severity_of(f: Finding) -> Severity:
 
 def text(f: Finding, surface: Surface = TERMINAL) -> str:
     """Return the sentence of a finding; one that is about one of several runs begins with its name."""
+    if f.written is not None:
+        return surface.escape(f.written)
     template = catalogue.entry_of(f.code).sentence
-    if "text" in f.values and "{text" not in template:  # read from a file, which keeps the sentence
-        return surface.escape(str(f.values["text"]))
     made = filled(template, f, surface)
     named = f.values.get("who")
     return f"{surface.escape(str(named))}: {made}" if named and "{who}" not in template else made
@@ -68,7 +68,7 @@ def text(f: Finding, surface: Surface = TERMINAL) -> str:
 def brief(f: Finding) -> str:
     """Return the short words of a finding, where it has some; of one that was read from a file, its sentence."""
     words = catalogue.entry_of(f.code).short
-    return filled(words, f) if words and "text" not in f.values else text(f)
+    return filled(words, f) if words and f.written is None else text(f)
 
 
 def filled(template: str, f: Finding, surface: Surface = TERMINAL, where: str | None = None) -> str:

@@ -44,7 +44,7 @@ WORDS: Final = {
         "An ECE below it shows nothing.",
     ),
 }
-"""Figures that are shown under their own names: title, short explanation, and further remarks."""
+"""Numbers that are shown under their own names: title, short explanation, and further remarks."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ def is_share(metric: str) -> bool:
 
 
 def places(estimates: Iterable[Estimate], scale: float = 1.0) -> int:
-    """Return how many decimal places figures deserve: two significant digits of the half width of their interval.
+    """Return how many decimal places numbers deserve: two significant digits of the half width of their interval.
 
-    The median decides for a column, so that its figures line up. Without intervals: four (two for percentages).
+    The median decides for a column, so that its numbers line up. Without intervals: four (two for percentages).
 
     >>> places([Estimate("eer", 0.07741, 0.0758, 0.0791)])
     4
@@ -96,7 +96,7 @@ def places(estimates: Iterable[Estimate], scale: float = 1.0) -> int:
 
 
 def figure(value: float | None, digits: int, scale: float = 1.0) -> str:
-    """Format a figure with this many places; `–` if it is undefined.
+    """Format a number with this many places; `–` if it is undefined.
 
     >>> figure(0.07741, 4), figure(None, 4), figure(0.07741, 2, 100), figure(-0.00001, 2)
     ('0.0774', '–', '7.74', '0.00')

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault
+from hitmiss.core.finding import Finding
 
 if TYPE_CHECKING:
     from av import AudioFrame, AudioStream
@@ -280,4 +281,4 @@ def _too_long(max_seconds: float) -> _BadAudio:
 
 def _refusal(path: Path, kind: str, message: str) -> DataError:
     fault = Fault(kind, message, file=path.name)
-    return DataError(str(fault), [fault])
+    return DataError.coded(Finding("unusable-audio", values={"file": path.name, "why": message}), kind).at(fault)

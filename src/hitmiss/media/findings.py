@@ -34,4 +34,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "not-picture-broken": Entry(ERROR, "{name} is not a picture, or it is broken"),
     "cannot-decoded": Entry(ERROR, "{name} cannot be decoded: {error}"),
     "no-file-2": Entry(ERROR, "there is no file {path}"),
+    "unusable-audio": Entry(ERROR, "{file}: {why}"),
 }

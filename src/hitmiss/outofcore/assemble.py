@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from hitmiss.core.classes import ONE_OF_THESE, Reading
+from hitmiss.core.classes import Reading
 from hitmiss.core.columns import SYSTEM, find_column
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.header import Header, Source, Threshold
@@ -44,7 +44,7 @@ def assemble(
 ) -> TalliedTrials:
     """Return the trials of a merged tally. `how` they were counted goes into the header's choices and the signature.
 
-    `forms` are those of the figures that will be measured, if not every score is needed to draw replicates. `units` has
+    `forms` are those of the metrics that will be measured, if not every score is needed to draw replicates. `units` has
     the trials with their units, if they were counted without.
     """
     if not tally.cells:
@@ -72,16 +72,15 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     words = words_of({cell[0] for cell in tally.cells}, decisions, plan)
     reading = words["label"]
     if reading.choices:
-        kind, what = reading.question()
-        way = "or once for all commands with `hitmiss init FILE`"
-        raise DataError(f"{what}; {ONE_OF_THESE}, {way}", code=kind, choices=reading.choices)
+        raise reading.refusal(", or once for all commands with `hitmiss init FILE`")
     if reading.problems:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
         known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
         raise DataError.of("rows-label-beside-labels", n=n, word=quoted(word), known=known)
     columns = tally.shards[0].facts.get("columns") if tally.shards else None
-    refuse_other_direction(str(columns.get("score", "")) if isinstance(columns, Mapping) else "", reading, options)
+    if options.higher is None:
+        refuse_other_direction(str(columns.get("score", "")) if isinstance(columns, Mapping) else "", reading)
     if (options.higher is not None and is_reversed(reading, options.higher)) != plan.turned:
         raise DataError.of("first-rows-shards")
     return words

@@ -45,7 +45,7 @@ SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True, eq=False)
 class CoarseCells:
-    """Cells with very many trials: tallies are exact where it matters and hold the figures that need every score."""
+    """Cells with very many trials: tallies are exact where it matters and hold the numbers that need every score."""
 
     cells: Sequence[KeptKeys]
     forms: tuple[Form, ...]
@@ -54,7 +54,7 @@ class CoarseCells:
     is_short: ClassVar[bool] = True
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """Return the tally of some cells, shortened, with its figures."""
+        """Return the tally of some cells, shortened, with its numbers."""
         return self._sample(positive, negative)[0]
 
     def steps(self, positive: Rows, negative: Rows) -> RocSteps:
@@ -78,7 +78,7 @@ class CoarseCells:
         coarse = tally_of(binned)
         short = condense(tally_of(self._opened(sides, binned, coarse, cuts)), self.forms)
         steps, figures, tied = RocSteps.of_tally(coarse), dict[Form, float](), None
-        # besides figures, warnings about reversed scores and about ties quote a value that needs every score
+        # besides numbers, warnings about reversed scores and about ties quote a value that needs every score
         is_quoted = short.has_both_classes and (steps.area < 0.51 or ties_differ(short))
         if is_quoted or any(form.every_score for form in self.forms):
             n1, n0 = int(coarse.n_positive), int(coarse.n_negative)

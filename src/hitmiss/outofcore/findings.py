@@ -7,13 +7,16 @@ from typing import Final
 
 from hitmiss.core.finding import ERROR, WARNING, Entry
 
+_NO_ROWS = "which counts do not have; leave it out, or score the files without an engine or a cluster"
+
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-rows/row": Entry(ERROR, "no row has {name}={values_2}", fix="check {--where?}"),
     "engine-refused": Entry(ERROR, "{engine} does not answer: {quoted}"),
     "missing-file/not": Entry(ERROR, "{place} is not there"),
     "no-spark": Entry(
         ERROR,
-        "no Spark session could be started ({error}); it needs Java, or SPARK_REMOTE, and its master is that of its own settings (spark-defaults.conf, PYSPARK_SUBMIT_ARGS)",
+        "no Spark session could be started ({error})",
+        fix="it needs Java or SPARK_REMOTE; its master is named in spark-defaults.conf or PYSPARK_SUBMIT_ARGS",
     ),
     "no-room": Entry(
         ERROR,
@@ -22,7 +25,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "key-beyond-memory": Entry(
         ERROR,
-        "a key of {size:,.0f} MB does not fit into half of {--memory?}, and every piece of the scores is joined with it",
+        "a key of {size:,.0f} MB does not fit into half of {--memory?}",
         fix="raise {--memory?} to {size_2:.1f}GB, or write the labels into the score files",
     ),
     "too-many-values": Entry(
@@ -62,7 +65,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "rows-label-beside-labels": Entry(
         ERROR,
-        "{n:,} rows have the label {word}, which beside the labels of the other shards names no class; known here: {known}. Declare the classes with {--positive?} and {--negative?}, or say {--positive-value?}",
+        "{n:,} rows have the label {word}, which names no class beside other shards ({known})",
+        fix="declare {--positive?} and {--negative?}, or {--positive-value?}",
     ),
     "first-rows-shards": Entry(
         ERROR,
@@ -74,7 +78,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "about-trials-lie-where": Entry(
         ERROR,
-        "about {rows:,} trials lie where the figures are decided, which is more than the memory allowed",
+        "about {rows:,} trials lie where the numbers are decided, which is more than the memory allowed",
         fix="raise {--memory?} to {rows_2:.1f}GB, or group by less",
     ),
     "duckdb-needs-package-duckdb": Entry(
@@ -104,19 +108,20 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "SQL of other dialects than {PLAIN} needs the package 'sqlglot' ({error}): pip install 'hitmiss[sql]'"
     ),
     "figures-some-units-alone": Entry(
-        ERROR, "figures of some units alone need every score, and these are too many", fix="raise {--memory?}"
+        ERROR, "numbers of some units alone need every score, and these are too many", fix="raise {--memory?}"
     ),
     "needs-every-trial/bands": Entry(
         ERROR,
         "bands of numbers ({bands}) need the rows, which counts do not have",
-        fix="leave them out, or evaluate the files by `hitmiss score` without an engine or a cluster",
+        fix="leave them out, or score the files without an engine or a cluster",
     ),
     "needs-every-trial/once": Entry(ERROR, "{given} needs every trial at once", fix="leave it or {flag} out"),
     "bad-memory": Entry(ERROR, "{--memory?} {size!r}: write a size of at least 10MB, as 500MB or 2GB"),
     "several-tables": Entry(ERROR, "one table is counted at a time", fix="give it alone"),
     "key-not-a-table/same": Entry(
         ERROR,
-        "the key of a table is a table of the same database, which the engine joins: load {key} there (CREATE TABLE key AS SELECT * FROM '{key}'), and give {--key duckdb}:FILE#key or spark:key",
+        "the key of a table is a table of the same database",
+        fix="load {key} there (CREATE TABLE key AS SELECT * FROM '{key}'), and give {--key duckdb}:FILE#key",
     ),
     "key-of-counts/file-no": Entry(
         ERROR,
@@ -132,4 +137,30 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         WARNING,
         "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which may widen the intervals",
     ),
+    "no-metric/counts": Entry(
+        ERROR, "say what to measure: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m min_dcf})"
+    ),
+    "needs-every-trial/protocol": Entry(
+        ERROR, "the protocol {protocol} reads and measures its files as a whole", fix="leave {--stream?} out"
+    ),
+    "needs-every-trial/rows": Entry(ERROR, f"{{what}} the rows, {_NO_ROWS}"),
+    "needs-every-trial/option": Entry(ERROR, f"{{option}} needs the rows, {_NO_ROWS}"),
+    "needs-every-trial/dedupe": Entry(ERROR, f"{{--dedupe?}} and layouts of nested files need the rows, {_NO_ROWS}"),
+    "unread-option/weight": Entry(ERROR, f"{{--weight?}} needs the rows, {_NO_ROWS}"),
+    "not-a-slice/counts": Entry(
+        ERROR, "trials cannot be counted by {name}, only by slice columns such as codec", fix="leave {name} out"
+    ),
+    "too-many-values/itself": Entry(
+        ERROR,
+        "by the protocol{protocol}, each trial whose {name} is {value!r} is a group of its own: too many to be counted by",
+        fix="leave {--stream?} out, or {name}",
+    ),
+    "unread-option/match": Entry(ERROR, "{--match?} needs the whole table", fix="leave {--stream?} out"),
+    "unread-option/match-where": Entry(
+        ERROR, "{--match?} needs the whole table beside {--where?}", fix="leave {--stream?} out"
+    ),
+    "unread-option/beside-where": Entry(
+        ERROR, "{option} needs the whole table beside {--where?}", fix="leave {--stream?} out"
+    ),
+    "stream-encoding": Entry(ERROR, "only UTF-8 is streamed", fix="convert the files, or leave {--stream?} out"),
 }

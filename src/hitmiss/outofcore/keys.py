@@ -6,7 +6,7 @@ the id identifies a trial exactly, so it serves to find repeated ids, ids that t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core import progress
 from hitmiss.core.classes import Reading
-from hitmiss.core.columns import SYSTEM
+from hitmiss.core.columns import SYSTEM, find_column
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.score_keys import Keys
@@ -117,9 +117,17 @@ def key_of(files: KeyFiles, options: ReadSpec) -> Key:
 
 
 def open_key(
-    given: object, options: ReadSpec, opened: Sequence[OpenedShard], columns: Sequence[str], memory: int
+    given: object,
+    options: ReadSpec,
+    opened: Sequence[OpenedShard],
+    columns: Sequence[str],
+    memory: int,
+    further: Collection[str] = (),
 ) -> Key:
-    """Read a key as the reader does, check it, and keep what is needed of it; `columns` are taken from either side."""
+    """Read a key as the reader does, check it, and keep what is needed of it.
+
+    `columns` are taken from either side, and so are `further` ones if they exist.
+    """
     ledger, picks = Diagnostics(), opened[0].match.picks
     if set(options.runs) - {SYSTEM}:
         raise UsageError.of("key-not-joined-several")
@@ -133,7 +141,8 @@ def open_key(
         theirs = side.match.picks
         on = tuple(name for name in ("item", "target") if name in theirs and name in picks)
         both = tuple(name for name in theirs if name in picks and name not in ("item", *on))
-        wanted = ("target", *found_columns(columns, {**picks, **theirs}))
+        there = [name for name in further if find_column(name, {**picks, **theirs})]
+        wanted = ("target", *found_columns([*columns, *there], {**picks, **theirs}))
         taken = dict.fromkeys(("label", *(name for name in wanted if name in theirs and name not in on)))
         files = KeyFiles(tuple(paths), _hashes_of(side), on, tuple(taken), both, tuple(theirs))
         key = _checked_key(files, side, options, ledger)

@@ -10,11 +10,10 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss.core.columns import SYSTEM, find_column, user_name
-from hitmiss.core.design import Design, names_of
+from hitmiss.core.design import INDEPENDENT, Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.finding import Remark
+from hitmiss.core.finding import Option, Remark
 from hitmiss.core.metric_spec import MetricSpec, parse
-from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, resolve
@@ -23,7 +22,8 @@ from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.engine.natural_unit import USUAL_UNITS
+from hitmiss.engine.draws import RunUnits
+from hitmiss.engine.natural_unit import USUAL_UNITS, natural_candidates
 from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.evaluation.tandem import with_verifier
@@ -71,7 +71,7 @@ def beside_program(memory: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """The figures of a streamed evaluation, and the trials behind them: counted, or kept if counts are not enough."""
+    """The numbers of a streamed evaluation, and the trials behind them: counted, or kept if counts are not enough."""
 
     results: Results
     trials: Trials
@@ -122,7 +122,7 @@ def evaluate_streamed(
     Returns
     -------
     Streamed
-        The figures, equal to the last bit for every engine and executor, and the counted (or kept) trials.
+        The numbers, equal to the last bit for every engine and executor, and the counted (or kept) trials.
 
     Raises
     ------
@@ -164,8 +164,7 @@ def _of_rows(
     """Evaluate what counts cannot answer: files are read in pieces, and of their rows only the columns are kept."""
     protocol = design.protocol
     reads_itself = protocol is not None and bool(protocol.reader or protocol.measured_by)
-    is_elsewhere = means.are_counts or means.run is not sequential or means.engine != "polars"
-    if reads_itself or is_elsewhere or design.drift is not None:
+    if reads_itself or means.are_elsewhere or design.drift is not None:
         raise why
     spec = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
     if spec.pairs:  # files that are read in pieces are not taken apart by label
@@ -187,6 +186,11 @@ class _Means:
     scratch: str | None
     are_counts: bool
 
+    @property
+    def are_elsewhere(self) -> bool:
+        """Whether rows cannot be read here: there are none, or another engine or a cluster reads them."""
+        return self.are_counts or self.run is not sequential or self.engine != "polars"
+
 
 def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
     if means.engine not in ENGINES:
@@ -195,7 +199,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     finished = None if means.are_counts else open_finished(scores, said)
     in_parts = design.drift is not None or (chosen is not None and bool(chosen.measured_by))
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
-    if in_parts:  # trials are only counted here; their figures are measured attack by attack, or condition by condition
+    if in_parts:  # trials are only counted here; their numbers are measured attack by attack, or condition by condition
         if finished is None:
             raise UsageError.of("needs-every-trial/attacks")
         wanted = list(chosen.metrics) if chosen else ["eer"]
@@ -205,8 +209,9 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     if finished is not None:  # a run folder is read through the table inside it
         scores = list(finished.tables)
     reads = said if finished is None else finished.options
-    units = design.unit if design.bootstrap else ()
-    columns, alone = (list(dict.fromkeys((*d.columns, *reads.where))) for d in (design, replace(design, unit=())))
+    columns, alone = (
+        list(dict.fromkeys((*d.columns, *reads.where))) for d in (design, replace(design, unit=INDEPENDENT))
+    )
     # files of trials have ids that can be matched
     refuse_what_needs_trials(design, wanted, columns, reads if means.are_counts else reads.changed(match=None))
     if means.are_counts and key is not None:
@@ -223,15 +228,18 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     there, n_systems = there + [SYSTEM] * bool(reads.score_columns), max(len(reads.score_columns), 1)
     expected = n_systems * sum(one.trials for one in opened)
     turned, labels = is_negated(opened, reads) if key is None else False, None
+    candidates = natural_candidates(design)
     if key is not None:
-        own = open_key(key, reads, opened, columns, memory)
+        own = open_key(key, reads, opened, columns, memory, {name for unit in candidates for name in unit})
         labels, expected, memory = (
             own.files,
             min(expected, n_systems * own.height),
             max(memory - own.bytes, LEAST_FOR_SCORES),
         )
         there, turned = [*dict.fromkeys((*there, *labels.there))], is_for_negative(own.reading, reads)
-    columns = found_columns(columns, there)
+    natural = [unit for unit in candidates if all(find_column(name, there) for name in unit)]
+    units = (design.units or next(iter(natural), ())) if design.bootstrap else ()
+    columns = found_columns([*columns, *(name for unit in natural for name in unit)], there)
     absent = [name for name in ("score", COUNT) if means.are_counts and name not in there]
     if absent:
         raise UsageError.of("missing-column/no", name=shards[0].name, absent=absent[0])
@@ -247,6 +255,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
         beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, StoredTrials(means.scratch))
         if len(units) > 1:  # the error of crossed units needs densities
             forms = [CrossingWithDensities.of(form) for form in forms]
+        design = replace(design, unit=units)
     disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
     if disk is not None:
         disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
@@ -259,6 +268,8 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
     share = 1 if beyond is None else 2  # half of what is left is for the trials with their units
     trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory) // share, beyond)
+    if len(units) == 1 and beyond is None and not means.are_elsewhere and _has_lone_unit(trials, units[0]):
+        raise UsageError.of("needs-every-trial/once", given=f"--unit {units[0]}", flag="--stream")
     if finished is not None:  # what the run records about itself
         trials = _titled(trials, Diagnostics([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
@@ -274,13 +285,22 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
         kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
         parts = finished.parts(kept, clean_rows(trials, whole) if is_drift else pl.col("attack") == CLEAN)
         titled = (read(rows, None, own).retitle(notes=trials.header.notes) for rows, own in parts)
-        decided = titled if threshold is None else (at_threshold(part, threshold) for part in titled)
+        decided = (
+            titled if threshold is None else (at_threshold(part, threshold, whole.threshold_origin) for part in titled)
+        )
         found = (drift_parts if is_drift else measure_parts)(trials, whole, decided)
         refuse_changes(noted)
         return Streamed(found, trials)
     refuse_changes(noted)
     found = measure_trials(trials, design)
-    return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, there))), trials)
+    return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(found.design or design, there))), trials)
+
+
+def _has_lone_unit(trials: TalliedTrials, unit: str) -> bool:
+    """Whether all trials of a class are one unit: bona fide trials have no attack, and are drawn one by one, by id."""
+    columns = trials.columns()
+    codes, values = columns.asked_codes(unit)
+    return RunUnits(unit, codes, columns.positive, len(values)).lone is not None
 
 
 def refuse_silent_runs(slices: Sequence[str], options: ReadSpec, why: str) -> None:
@@ -309,7 +329,7 @@ def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
     """Say that the files have a natural unit that was not drawn; what it would change is not known from counts."""
     if design.unit or not design.bootstrap:
         return []
-    named = map(names_of, design.settled.natural or USUAL_UNITS)
+    named = map(names_of, USUAL_UNITS)
     unit = next((names for names in named if all(find_column(name, there) for name in names)), ())
     if not unit:
         return []
@@ -344,55 +364,44 @@ def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any
 
 def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec) -> None:
     """Refuse, in one sentence, what cannot be computed from counts."""
-    for code, why in _obstacles(design.protocol, wanted, columns, options):
-        raise UsageError(why, code=code)
+    for code, values in _obstacles(design.protocol, wanted, columns, options):
+        raise UsageError.of(code, **values)
 
 
 def _obstacles(
     protocol: Protocol | None, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec
-) -> Iterator[tuple[str, str]]:
-    """Yield the code and the sentence of everything that cannot be computed from counts."""
-    rows = "which counts do not have; leave it out, or evaluate the files by `hitmiss score` without an engine or a cluster"
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the code and the values of everything that cannot be computed from counts."""
     if not wanted:
-        yield "no-metric", "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)"
+        yield "no-metric/counts", {}
     if protocol is not None and (protocol.reader or protocol.measured_by):
-        why = f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out"
-        yield "needs-every-trial", why
+        yield "needs-every-trial/protocol", {"protocol": protocol.name}
     if protocol is not None and (protocol.claims_speaker or protocol.split):
-        why = f"the protocol {protocol.name} needs the rows, {rows}"
-        yield "needs-every-trial", why
+        yield "needs-every-trial/rows", {"what": f"the protocol {protocol.name} needs"}
     for name in columns:
         if name in ("item", "label", *ANSWERS):
-            why = f"trials cannot be counted by {name}, only by slice columns such as codec; leave {name} out"
-            yield "not-a-slice", why
+            yield "not-a-slice/counts", {"name": name}
     for name in (name for name in columns if name in options.itself):
         named = f" {protocol.name}" if protocol is not None else ""
-        why = f"by the protocol{named}, each trial whose {name} is {options.itself[name]!r} is a group of its own, so "
-        yield "too-many-values", f"{why}{name} has too many values to be counted by; leave --stream out, or {name}"
+        yield "too-many-values/itself", {"protocol": named, "name": name, "value": options.itself[name]}
     if options.match == "stem":
-        yield (
-            "unread-option",
-            f"--match needs the whole table{' beside --where' if options.where else ''}; leave --stream out",
-        )
+        yield ("unread-option/match-where" if options.where else "unread-option/match"), {}
     for name in ("allow_missing", "on_nan"):
         if options.where and name in options.stated:  # trials that `where` leaves out are counted too
-            yield (
-                "unread-option",
-                f"{option_name(name)} needs the whole table beside --where; leave --stream out",
-            )
+            yield "unread-option/beside-where", {"option": Option(name)}
     for name in ("label_cut", "missing", "pairs"):
         if getattr(options, name):
-            yield "needs-every-trial", f"{option_name(name)} needs the rows, {rows}"
+            yield "needs-every-trial/option", {"option": Option(name)}
     if options.dedupe or find_expanding(options) is not None:
-        yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
+        yield "needs-every-trial/dedupe", {}
     if options.weight is not None:
-        yield "unread-option", f"--weight needs the rows, {rows}"
+        yield "unread-option/weight", {}
     if options.encoding not in (None, "utf-8"):
-        yield "stream-encoding", "only UTF-8 is streamed; convert the files, or leave --stream out"
+        yield "stream-encoding", {}
     for text in wanted:
         _, entry, settings = resolve(text)
         if form_of(entry, settings).kind == "columns":  # it uses more of each trial than its score and its decision
-            yield "needs-every-trial", f"{text} needs the rows, {rows}"
+            yield "needs-every-trial/rows", {"what": f"{text} needs"}
 
 
 def kept_columns(

@@ -10,9 +10,11 @@ from typing import Final, cast
 import numpy as np
 import polars as pl
 
+from hitmiss.core.columns import find_column
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.engine.natural_unit import natural_candidates
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.addresses import TableAddress
 from hitmiss.io.aliases import says_probability
@@ -88,7 +90,7 @@ def evaluate_table(
     Returns
     -------
     Streamed
-        The figures, and the counted trials behind them.
+        The numbers, and the counted trials behind them.
 
     Raises
     ------
@@ -96,7 +98,7 @@ def evaluate_table(
             For NaN scores, unknown labels, repeated ids and ids that only one table has, with the ids; for anything that
             the engine refuses to read.
     UsageError
-            For figures that cannot be computed from counts.
+            For numbers that cannot be computed from counts.
     """
     design = design or asked_design(None, asked)
     wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
@@ -117,7 +119,9 @@ def evaluate_table(
         except Stop:
             raise ledger.error() from None
         there = opened.match.picks
-        keep = kept_columns(there, wanted, found_columns(columns, there), design.threshold, reads)
+        natural = [unit for unit in natural_candidates(design) if all(find_column(name, there) for name in unit)]
+        columns = found_columns([*columns, *(name for unit in natural for name in unit)], there)
+        keep = kept_columns(there, wanted, columns, design.threshold, reads)
         bounded = says_probability(opened.match.theirs.get(SCORE, ""), reads.score_kind)
         plan = ShardPlan(
             reads,

@@ -1,6 +1,6 @@
 """The domain probe: how well can a linear classifier predict the domain (codec, speaker, …) from frozen embeddings?
 
-        probe_layers({"0": first, "1": second}, labels=codec, groups=speaker)     # one row of figures per layer
+        probe_layers({"0": first, "1": second}, labels=codec, groups=speaker)     # one row of numbers per layer
 
 Low accuracy means that the representation does not carry the domain. Accuracy alone says little, so two baselines are
 reported with it: the share of the largest class, and the same probe on shuffled labels. If items come in groups (the
@@ -65,7 +65,7 @@ class ProbeResult:
         return 1 / self.n_classes
 
     def estimates(self, layer: str | None = None) -> tuple[Estimate, ...]:
-        """Return the figures as rows of results, in the cell of that layer."""
+        """Return the numbers as rows of results, in the cell of that layer."""
         cell = {} if layer is None else {"layer": layer}
         known = not math.isnan(self.low)
         over = "wilson over items" if self.n_units is None else f"bootstrap over {self.n_units} units"
@@ -120,7 +120,7 @@ def probe(
     Returns
     -------
     ProbeResult
-        The figures of the table below.
+        The numbers of the table below.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def probe(
 
     Notes
     -----
-    | figure            | meaning                                                                                  |
+    | number            | meaning                                                                                  |
     |-------------------|------------------------------------------------------------------------------------------|
     | accuracy          | mean over stratified folds; with `groups`, folds keep each group whole                   |
     | balanced accuracy | mean recall of the classes over all held-out items; a guess gets 1 / classes             |
@@ -174,7 +174,7 @@ def probe(
 
 
 def accuracy_as_documented(embeddings: ArrayLike, labels: ArrayLike) -> float:
-    """Return only the documented figure: five stratified folds, no scaling, no groups.
+    """Return only the documented number: five stratified folds, no scaling, no groups.
 
     >>> x = [[0.0], [0.1], [0.2], [0.3], [0.4], [5.0], [5.1], [5.2], [5.3], [5.4]]
     >>> accuracy_as_documented(x, [0] * 5 + [1] * 5)

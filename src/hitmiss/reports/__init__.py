@@ -1,1 +1,1 @@
-"""Results as people see them: tables, pictures and pages. No figure is computed here."""
+"""Results as people see them: tables, pictures and pages. No number is computed here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 INDEX = "index.html"
+OF_ALL_SCORES = ("scores-reversed", "scores-constant")
+"""Faults whose sentences are about all scores of a submission, and quote none."""
 READING = (
     "Each dot is a system's number with its interval. Lines on the right join systems of which no pair was shown to "
     "differ; all pairs were judged at once."
@@ -28,6 +31,7 @@ READING = (
 
 def write_site(board: Board, folder: str | Path) -> int:
     """Write the pages of a board into a folder, and the board as `board.json`; return their size in bytes."""
+    board = without_ids(board)
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     names = {row.system: f"system-{i:03d}.html" for i, row in enumerate(board.rows, 1)}
@@ -39,6 +43,17 @@ def write_site(board: Board, folder: str | Path) -> int:
     return sum(len(text.encode("utf-8")) for text in pages.values())
 
 
+def without_ids(board: Board) -> Board:
+    """Return a board whose reasons for leaving submissions out name no trial: a sentence about a file quotes its rows."""
+    told = [
+        r
+        if r.code in OF_ALL_SCORES
+        else replace(r, text=f"{r.code.replace('-', ' ')}; the organisers have the details")
+        for r in board.rejected
+    ]
+    return replace(board, rejected=tuple(told))
+
+
 def _index(board: Board, names: dict[str, str]) -> str:
     left = len([row for row in board.rows if row.number.value is not None]) - MOST_ROWS
     more = f" {left} more systems are in the table." if left > 0 else ""
@@ -47,7 +62,7 @@ def _index(board: Board, names: dict[str, str]) -> str:
         title=board.title or "Board",
         lead=f"{len(board.rows)} systems, ranked by {ranked_by(board)}; intervals at {board.level:.0%}.",
         tables=board_tables(board),
-        links=names,
+        links={TableCell(system).text: page for system, page in names.items()},  # by the name as it is shown
         figure=board_figure(board),
         reading=READING + more,
         back="",

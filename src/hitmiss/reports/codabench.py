@@ -23,6 +23,7 @@ from hitmiss.boards.plan import BoardPlan, files_of_system, find_keys
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, message_of
+from hitmiss.core.finding import Finding
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.reports.board_site import team_page
 
@@ -84,7 +85,8 @@ def score_submission(reference: str | Path, submission: str | Path, design: Desi
         raise DataError.of("no-submission/file", missing=tuple(missing))
     board = make_board(plan, design, reading)
     if board.rejected:
-        raise DataError("\n".join(r.text for r in board.rejected), code=board.rejected[0].code)
+        texts = tuple(r.text for r in board.rejected)
+        raise DataError.coded(Finding("submission-rejected", values={"texts": texts}), board.rejected[0].code)
     return board
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
 from hitmiss.core.results import Estimate
@@ -13,18 +14,35 @@ from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.table import ARROW, Table, TableCell
 
 VERDICT = "verdict"
+TURNED: Final = {"specificity": "fpr", "fnr": "recall"}
+"""Rates that are 1 less another one, which says the same."""
 LEGEND = (
     "better/same/worse: on how many pairs the answer of B is better than that of A, equally good, or worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
 )
 
 
-def tables(comparison: Comparison, positive: str = "positives", numbers: ComparedNumbers = TERMINAL) -> list[Table]:
-    """Return all pairs, then one table per metric and grouping, then McNemar's tables."""
+def tables(
+    comparison: Comparison,
+    positive: str = "positives",
+    numbers: ComparedNumbers = TERMINAL,
+    *,
+    full: bool = True,
+) -> list[Table]:
+    """Return all pairs, then one table per metric and grouping, then McNemar's tables.
+
+    Without `full`, all pairs and the first metric of the first grouping; the verdict names every slice that is worse.
+    """
     whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
+    if not full:
+        names = {d.metric for d in whole}
+        whole = [d for d in whole if TURNED.get(d.metric) not in names]
     found = [_overall(whole, comparison, numbers)] if whole else []
     families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
-    found += [_by_slice(comparison, names, metric, positive, numbers) for names, metric in families]
+    kept = list(families) if full else list(families)[:1]
+    found += [_by_slice(comparison, names, metric, positive, numbers) for names, metric in kept]
+    if not full and found:
+        return found
     for sliced in (False, True):
         own = [d for d in comparison.discordances if bool(d.slice) == sliced]
         found += [_mcnemar(own, comparison.correction)] if own else []

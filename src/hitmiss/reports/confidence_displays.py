@@ -35,6 +35,8 @@ class ReliabilityDisplay(Display):
     high: Floats
     n: Floats
     of: str = "probability"
+    over: str = ""
+    """The units that intervals are over, if whole units are drawn."""
 
     @classmethod
     def from_trials(cls, trials: Trials, *, bins: int = 10, tally: Tally | None = None) -> ReliabilityDisplay:

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
-from hitmiss.claims.open import json_object
+from hitmiss.claims.open import json_object, load_contest
 from hitmiss.conclude.verdict import conclude_comparison, conclude_gate
-from hitmiss.core import artifacts
 from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
@@ -20,6 +19,7 @@ from hitmiss.findings.wording import explain
 from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.page import Page, Part, glossary
+from hitmiss.reports.ranking_tables import groups_of
 from hitmiss.reports.readings import RANKS
 from hitmiss.reports.section import Block, FiguresBlock, FigureView, Section, TableBlock, TextBlock
 from hitmiss.reports.sections.provenance import origin
@@ -44,7 +44,7 @@ def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
     DataError
         `not-a-comparison`: the file is of another form.
     """
-    data = artifacts.load(path, "a comparison")
+    data = load_contest(path, KINDS)
     try:
         if data["kind"] == "gate":
             return [*_rows(Check, data["checks"])]
@@ -130,7 +130,7 @@ def _ranks(found: Ranking) -> list[Block]:
     """Draw the ranks of the runs with their simultaneous intervals, by the first metric."""
     whole = [s for s in found.standings if not s.slice and not s.average]
     own = [s for s in whole if s.metric == whole[0].metric]
-    plate = ranks_plate(own)
+    plate = ranks_plate(own, *groups_of(found, own))
     if not plate.y.ticks:
         return []
     rows = tuple((TableCell(s.run), TableCell(f"{s.rank_low} to {s.rank_high}")) for s in own if s.rank_low is not None)

@@ -10,7 +10,7 @@ Points are thinned to what the eye can distinguish; each keeps its threshold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import numpy as np
@@ -45,6 +45,11 @@ class DetDisplay(Display):
     points: tuple[Point, ...] = ()
     higher: str = ""
     """The class that higher scores of the file mean, if it is not the positive one."""
+    worth_negative: Floats = field(default_factory=lambda: np.zeros(0))
+    """As how many independent trials the false alarms at each point are known, if whole units are drawn."""
+    worth_positive: Floats = field(default_factory=lambda: np.zeros(0))
+    over: str = ""
+    """The units."""
 
     @classmethod
     def from_trials(cls, trials: Trials, *, costs: Costs | None = None, tally: Tally | None = None) -> DetDisplay:
@@ -78,6 +83,11 @@ class RocDisplay(Display):
     threshold: Floats
     area: float
     points: tuple[Point, ...] = ()
+    worth_negative: Floats = field(default_factory=lambda: np.zeros(0))
+    """As how many independent trials the false alarms at each point are known, if whole units are drawn."""
+    worth_positive: Floats = field(default_factory=lambda: np.zeros(0))
+    over: str = ""
+    """The units."""
 
     @property
     def has_area(self) -> bool:

@@ -61,14 +61,14 @@ class Display:
 
     def to_dict(self) -> dict[str, object]:
         """Return plain numbers and texts, with infinities as null."""
-        held = [f.name for f in fields(self) if f.name != HIGHER or getattr(self, HIGHER)]
+        held = [f.name for f in fields(self) if f.name not in OPTIONAL or len(getattr(self, f.name))]
         return {"kind": self.kind, **{name: plain(getattr(self, name)) for name in held}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Self:
         """Read the output of `to_dict`."""
         try:
-            held = [f.name for f in fields(cls) if f.name != HIGHER or HIGHER in data]
+            held = [f.name for f in fields(cls) if f.name not in OPTIONAL or f.name in data]
             given: dict[str, Any] = {name: unplain(name, data[name]) for name in held}
             return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
@@ -98,6 +98,8 @@ class Display:
 
 
 HIGHER: Final = "higher"
+OPTIONAL: Final = (HIGHER, "worth_negative", "worth_positive", "over")
+"""Fields that a file holds only if they say something."""
 """The field that names the class of higher scores where it is not the positive one; left out of the JSON otherwise."""
 
 
@@ -139,9 +141,7 @@ def tally_of(trials: Trials, counted: Tally | None = None) -> Tally:
     tally = trials.whole.tally if isinstance(trials, TalliedTrials) else _counted(trials)
     if not tally.has_both_classes:
         only = trials.header.positive if tally.n_positive else trials.header.negative
-        raise DataError(
-            f"there is no curve to draw: every trial is {only}" if len(tally.score) else "no trial has a score"
-        )
+        raise DataError.of("no-curve", only=only) if len(tally.score) else DataError.of("no-curve/scores")
     return tally
 
 

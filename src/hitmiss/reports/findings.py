@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "nothing-to-draw": Entry(ERROR, "there is nothing to draw: no row has a number"),
@@ -40,7 +40,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="name one with -m",
     ),
     "no-results/export": Entry(ERROR, "{name} {kind}; an export takes what `hitmiss score … -o FILE` writes"),
-    "no-results/holds-figure": Entry(ERROR, "{name} holds no figure, so there is nothing to show"),
+    "no-results/holds-figure": Entry(ERROR, "{name} holds no number, so there is nothing to show"),
     "not-a-comparison": Entry(ERROR, "{name} is not of the form of a comparison: {error}"),
     "one-class/pictures": Entry(ERROR, "pictures of scores need finite scores of both classes"),
     "mixed-runs": Entry(ERROR, "give results or files, not both; results.save(FILE) writes a file"),
@@ -48,7 +48,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "mixed-runs/comparison": Entry(ERROR, "a comparison or a ranking has a page of its own: give one of them alone"),
     "not-results/report": Entry(
         ERROR,
-        "report takes results, and this is a {name}: measure it first, as hm.report(hm.evaluate(table, metrics='eer')), or say what to measure with design=hm.Design(metrics='eer')",
+        "report takes results, and this is a {name}",
+        fix="measure it first: hm.report(hm.evaluate(table, metrics='eer')), or give design=hm.Design(metrics='eer')",
     ),
     "no-chromium": Entry(
         ERROR, "a PDF is printed by Chromium, and there is none here", fix="install it, or print the HTML page"
@@ -90,15 +91,25 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "xlsx-needs-package-xlsxwriter": Entry(
         ERROR, "XLSX needs the package xlsxwriter: pip install 'hitmiss[xlsx]', or export to csv"
     ),
-    "not-comparison": Entry(ERROR, "{name} is not a comparison", fix="write one with `hitmiss compare A B -o {name}`"),
-    "compares-other-runs-none": Entry(ERROR, "{name} compares other runs: none of its figures is in these results"),
+    "compares-other-runs-none": Entry(ERROR, "{name} compares other runs: none of its numbers is in these results"),
     "no-take-sounds-images": Entry(ERROR, "there is no {path_name} to take sounds, images or signals from"),
     "give-folder-manifest-npz": Entry(
         ERROR, "{--media <path_name>}: give a folder, a manifest ({TABLES}) or an .npz of signals"
     ),
     "no-results-draw": Entry(ERROR, "there are no results to draw"),
     "no-metrics-draw": Entry(ERROR, "there are no metrics to draw"),
-    "both-records-sample-lead": Entry(ERROR, "both records are sample × lead; found {shape} and {shape_2}"),
-    "minimal-strengths-numbers-infinite": Entry(ERROR, "minimal strengths are numbers or infinite, one per record"),
     "about-other-classes-first": Entry(ERROR, "{condition} is about other classes ({found}) than the first ({first})"),
+    "submission-rejected": Entry(ERROR, "{texts:lines}"),
+    "no-curve": Entry(ERROR, "there is no curve to draw: every trial is {only}"),
+    "no-curve/scores": Entry(ERROR, "no trial has a score"),
+    "no-trials-behind": Entry(
+        ERROR,
+        "these results do not know their trials, so there is no curve",
+        fix="measure them here, or read a file that `hitmiss score -o` wrote",
+    ),
+    "pictures": Entry(ERROR, "{file}: {error}"),
+    "data-simulated": Entry(
+        WARNING,
+        "{name}: the data are simulated, as the README.txt beside them says; the numbers do not describe a real system",
+    ),
 }

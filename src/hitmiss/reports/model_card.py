@@ -19,7 +19,7 @@ TASKS: Final = {
 
 
 def model_card(results: Results, model: str, dataset: str | None = None, verdict: str = "") -> str:
-    """Return the YAML block between `---` lines: pooled figures with their intervals, then those of single slices."""
+    """Return the YAML block between `---` lines: pooled numbers with their intervals, then those of single slices."""
     from ruamel.yaml import YAML
 
     protocol = results.protocol or "custom"

@@ -25,6 +25,7 @@ from hitmiss.reports.grids import groupings, runs
 from hitmiss.reports.heat import heat_map
 from hitmiss.reports.latex import Float, latex_figure, latex_table, latex_verdict
 from hitmiss.reports.plate import Plate
+from hitmiss.reports.ranking_tables import groups_of
 from hitmiss.reports.significance import Marks
 from hitmiss.reports.slice_plates import forest_plate, heat_plate, ranks_plate
 from hitmiss.reports.table import Table, TableCell
@@ -116,7 +117,7 @@ def _more_plates(evaluation: Evaluation, ranked: Ranking | None) -> Iterator[tup
                 yield f"heat_{_slug('-'.join(names))}{who}", heat_plate(crossed), 0.8 + 0.2 * len(crossed.rows)
     if ranked is not None:
         whole_ = [s for s in ranked.standings if s.metric == metric and not s.slice and not s.average]
-        yield "ranks", ranks_plate(whole_), 0.8 + 0.17 * len(whole_)
+        yield "ranks", ranks_plate(whole_, *groups_of(ranked, whole_)), 0.8 + 0.17 * len(whole_)
 
 
 def _named(metric: str, results: Results) -> str:

@@ -1,6 +1,6 @@
 """Pictures stored with results: the thinned displays of every run, as a further key of the results file.
 
-Without them a results file would hold only figures, and a report made from it later would have no curves. `save` adds the
+Without them a results file would hold only numbers, and a report made from it later would have no curves. `save` adds the
 displays (some ten kilobytes per run); readers of results that do not know them ignore them.
 """
 
@@ -18,7 +18,8 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import user_name
 from hitmiss.core.convert import InvalidField, fit
-from hitmiss.core.errors import DataError, message_of
+from hitmiss.core.errors import DataError
+from hitmiss.core.finding import Finding
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
@@ -27,6 +28,7 @@ from hitmiss.reports.displays import Costs, Display
 from hitmiss.reports.figures import displays
 from hitmiss.reports.histogram_display import HistogramDisplay
 from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
+from hitmiss.reports.unit_bands import over_units
 from hitmiss.verdicts.stability import is_repeated, pooled
 
 MOST_RUNS: Final = 12
@@ -54,7 +56,13 @@ def pictures(trials: Trials, results: Results | None = None) -> list[Picture]:
     costs = costs_of(results) if results is not None else None
     if results is not None and is_repeated(trials) and any(e.average == "mean" for e in results):
         trials = pooled(trials)  # trials of one detector in one setting; the results hold their mean
-    return [Picture(run, tuple(_drawn(own, costs, run, results))) for run, own in runs_of(trials)[:MOST_RUNS]]
+    unit = (
+        results.design.units if results is not None and results.design is not None and results.design.bootstrap else ()
+    )
+    return [
+        Picture(run, tuple(over_units(d, own, unit) for d in _drawn(own, costs, run, results)))
+        for run, own in runs_of(trials)[:MOST_RUNS]
+    ]
 
 
 def _drawn(trials: Trials, costs: Costs | None, run: Mapping[str, str], results: Results | None) -> Iterator[Display]:
@@ -133,7 +141,8 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, o
     except InvalidField as fault:
         raise artifacts.malformed("pictures", fault) from None
     except DataError as error:
-        raise DataError(f"{Path(path).name}: {message_of(error)}", code=error.code) from None
+        found = Finding("pictures", values={"file": Path(path).name, "error": error.found})
+        raise DataError.coded(found, error.code) from None
 
 
 def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:

@@ -121,7 +121,7 @@ def _det(lines: Lines[DetDisplay], how: PlateOptions) -> Plate:
         far, frr = d.far[held], d.frr[held]
         if not len(far):  # no threshold has errors of both kinds: the curve is the two axes
             far, frr = np.array([low, low, high]), np.array([high, low, low])
-        band = _det_band(d, far, frr, place) if len(d.far) and how.independent and len(lines) <= 2 else None
+        band = _band(d, held, far, frr, place, how) if len(d.far) and len(lines) <= 2 else None
         marks.append(Curve(place(far), place(frr), style.color, name, width=style.width, band=band, label=style.label))
     for (name, d), style in zip(lines, styles, strict=True):
         if style.color == MUTED and len(lines) > 1:
@@ -133,7 +133,7 @@ def _det(lines: Lines[DetDisplay], how: PlateOptions) -> Plate:
     ends = float(ndtri(low)), float(ndtri(high))
     x = Axis(f"false alarms, % ({shown[0].negative} accepted)", *ends, ticks)
     y = Axis(f"misses, % ({shown[0].positive} rejected)", *ends, ticks)
-    note = "Band: 95 % of each rate by itself (Wilson)." if how.independent and len(lines) <= 2 else _no_band(how)
+    note = _band_note(shown, how)
     if any(not len(d.far) for d in shown):
         note = "A curve along the axes: at some threshold no trial is wrong, which these axes cannot show."
     return Plate(
@@ -147,8 +147,16 @@ def _det(lines: Lines[DetDisplay], how: PlateOptions) -> Plate:
     )
 
 
-def _no_band(how: PlateOptions) -> str:
-    return "" if how.independent else "No bands: trials were drawn in whole units, and these would be too narrow."
+def _band_note(shown: Sequence[DetDisplay | RocDisplay], how: PlateOptions) -> str:
+    """Say what the bands of curves are, or why there are none."""
+    over = next((d.over for d in shown if d.over), "")
+    if len(shown) > 2:
+        return ""
+    if over:
+        return f"Band: 95 % of each rate by itself, over whole units ({over})."
+    if how.independent:
+        return "Band: 95 % of each rate by itself (Wilson)."
+    return "No bands: trials were drawn in whole units, and these would be too narrow."
 
 
 def _eer(d: DetDisplay) -> float:
@@ -166,12 +174,22 @@ def _det_finding(lines: Lines[DetDisplay], how: PlateOptions) -> str:
     return said if who else _capital(said)
 
 
-def _det_band(
-    d: DetDisplay, far: Floats, frr: Floats, place: Callable[[Floats], Floats]
-) -> tuple[Floats, Floats, Floats, Floats]:
+def _band(
+    d: DetDisplay | RocDisplay,
+    held: slice,
+    far: Floats,
+    frr: Floats,
+    place: Callable[[Floats], Floats],
+    how: PlateOptions,
+) -> tuple[Floats, Floats, Floats, Floats] | None:
+    """Return the band of a curve: of as many independent trials as its rates are worth over units, or of its trials."""
+    if not d.over and not how.independent:
+        return None
+    counts = np.full(len(far), float(d.n_negative)), np.full(len(frr), float(d.n_positive))
+    worth = (d.worth_negative[held], d.worth_positive[held]) if d.over else counts
     ends = [
-        np.array([share_interval(float(rate * n), float(n)) for rate in rates]).reshape(-1, 2)
-        for rates, n in ((far, d.n_negative), (frr, d.n_positive))
+        np.array([share_interval(float(r * n), float(n)) for r, n in zip(rates, own, strict=True)]).reshape(-1, 2)
+        for rates, own in zip((far, frr), worth, strict=True)
     ]
     return place(ends[0][:, 0]), place(ends[1][:, 0]), place(ends[0][:, 1]), place(ends[1][:, 1])
 
@@ -199,10 +217,10 @@ def _marked(p: Point, name: str, color: int, x: float, y: float, is_labelled: bo
 def _roc(lines: Lines[RocDisplay], how: PlateOptions) -> Plate:
     styles = _mark_styles(lines, lambda d: -d.area, how)
     marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
-    marks += [
-        Curve(d.fpr, d.tpr, style.color, name, width=style.width, label=style.label)
-        for (name, d), style in zip(lines, styles, strict=True)
-    ]
+    for (name, d), style in zip(lines, styles, strict=True):
+        found = _band(d, slice(None), d.fpr, 1.0 - d.tpr, np.asarray, how) if len(lines) <= 2 else None
+        band = None if found is None else (found[0], 1.0 - found[1], found[2], 1.0 - found[3])
+        marks.append(Curve(d.fpr, d.tpr, style.color, name, width=style.width, band=band, label=style.label))
     first = lines[0][1]
     words = [f"{name} · AUC {how.text(name, d.metric, f'{d.area:.4f}')}" if d.has_area else name for name, d in lines]
     name, best = max(lines, key=lambda line: line[1].area if not np.isnan(line[1].area) else -1.0)
@@ -211,7 +229,8 @@ def _roc(lines: Lines[RocDisplay], how: PlateOptions) -> Plate:
     finding = f"{who} under the curve {value}" if best.has_area else ""
     x = _share_axis(f"false alarms ({first.negative} accepted)")
     y = _share_axis(f"hits ({first.positive} accepted)")
-    return Plate(x, y, tuple(marks), finding, True, _key(styles, words) if len(lines) > 1 or how.named else ())
+    key = _key(styles, words) if len(lines) > 1 or how.named else ()
+    return Plate(x, y, tuple(marks), finding, True, key, _band_note([d for _, d in lines], how))
 
 
 def _share_axis(title: str, high: float = 1.0) -> Axis:
@@ -275,16 +294,16 @@ def _reliability(lines: Lines[ReliabilityDisplay], how: PlateOptions) -> Plate:
             f"{name}: stated {per_cent(s)}, happened {per_cent(h)}, n = {int(n):,}"
             for s, h, n in zip(d.stated, d.happened, d.n, strict=True)
         )
-        ends = (d.low, d.high) if how.independent else (None, None)
+        ends = (d.low, d.high) if how.independent or d.over else (None, None)
         marks.append(Dots(d.stated, d.happened, style.color, low=ends[0], high=ends[1], about=about, is_hollow=False))
     confident = first.of == "confidence"
     x = _share_axis("stated confidence" if confident else f"stated probability of {first.positive}")
     y = _share_axis("verdicts that are right" if confident else f"share that is {first.positive}")
-    note = (
-        "95 % Wilson intervals."
-        if how.independent
-        else "No intervals: the rows repeat, and Wilson's would be too narrow."
-    )
+    note = "No intervals: the rows repeat, and Wilson's would be too narrow."
+    if first.over:
+        note = f"95 % intervals over whole units ({first.over})."
+    elif how.independent:
+        note = "95 % Wilson intervals."
     return Plate(
         x,
         y,

@@ -24,11 +24,6 @@ from hitmiss.reports.robustness_display import RobustnessDisplay
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NOTHING = (
-    "these results do not know their trials, so there is no curve; measure them here, or read a file that "
-    "`hitmiss score -o` wrote"
-)
-
 
 class Plots:
     """The figures of results or trials; each method draws into `ax`, or into new axes of a paper's column width.
@@ -48,7 +43,7 @@ class Plots:
             return pictures(behind, self._of)
         if isinstance(behind, Sequence):
             return read_pictures(behind)
-        raise UsageError(NOTHING)
+        raise UsageError.of("no-trials-behind")
 
     def __call__(self, kind: str | None = None, ax: Axes | None = None) -> Axes | Drawn:
         """Draw one kind of figure; None: the first that is available."""

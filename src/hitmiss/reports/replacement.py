@@ -9,6 +9,7 @@ from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.evaluation.replacing import CHANGED, FEW, SAME, ReplacedGroup, Replacement
 from hitmiss.findings.wording import p_text
+from hitmiss.metrics.counts import recall
 from hitmiss.reports.html import asset, environment, policy
 from hitmiss.reports.html import raw as unescaped
 from hitmiss.reports.html_table import page_table
@@ -16,8 +17,8 @@ from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.table_style import bracketed
 from hitmiss.stats.changed_rate import ChangedRate
 
-RATES = {"flag-rate": "flagged", "false-alarms": "false alarms", "recall": "recall"}
-WORSE = {"false-alarms": "More false alarms", "recall": "Less recall"}
+RATES = {"flag-rate": "flagged", "false-alarms": "false alarms", recall.__name__: recall.__name__}
+WORSE = {"false-alarms": "More false alarms", recall.__name__: "Less recall"}
 MOST_FLIPS = 20
 """Texts that the page lists; the file of flips has them all."""
 SIGNATURES = ("Tested by", "Approved by")

@@ -47,17 +47,15 @@ def slice_table(
 
 
 def _by_metric(grid: Grid, positive: str, style: TableStyle) -> Table:
-    """Return the figures of one run: one row per metric; on a page also in words."""
+    """Return the numbers of one run: one row per metric; on a page also in words."""
     own = [e for e in grid.rows[0].cells if e is not None]
     rows = []
     for e in own:
         digits, sizes = style.digits([e]), (TableCell(f"{e.n:,}"), TableCell(f"{e.n_positive:,}"))
-        shown = style.cell_with_unit(e)
         if style.is_page:
             words = explain(e.metric).title
-            rows.append(
-                (TableCell(titled(e), strong=True), TableCell(words if words != e.metric else ""), shown, *sizes)
-            )
+            told = TableCell(words if words != e.metric else "")
+            rows.append((TableCell(titled(e), strong=True), told, style.cell_with_unit(e), *sizes))
         else:
             rows.append(
                 (
@@ -157,7 +155,7 @@ def over_repeats(results: Results, names: tuple[str, ...], style: TableStyle = T
 
 
 def gap_tables(results: Results, style: TableStyle = TEXT) -> list[Table]:
-    """Return figures outside a domain minus those inside it, if the results have them; one table per domain."""
+    """Return numbers outside a domain minus those inside it, if the results have them; one table per domain."""
     own = [e for e in results if e.average == "gap"]
     names = tuple(dict.fromkeys(k for e in own for k in e.run))
     made = []

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StrengthLine:
-    """One attack: a figure and its interval (NaN where it has none) at each strength."""
+    """One attack: a number and its interval (NaN where it has none) at each strength."""
 
     name: str
     x: Floats
@@ -42,7 +42,7 @@ class StrengthLine:
 
 @dataclass(frozen=True, eq=False)
 class RobustnessDisplay:
-    """Lines over strength, and the figure of the unchanged items for comparison.
+    """Lines over strength, and the number of the unchanged items for comparison.
 
     >>> rows = [Estimate("changed", v, run={"attack": "pgd", "strength": s}) for s, v in (("0.5", 0.8), ("0.1", 0.2))]
     >>> display = RobustnessDisplay.from_results(Results(tuple(rows)), "changed")

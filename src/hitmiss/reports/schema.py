@@ -44,7 +44,7 @@ ABOUT: Final = {
     "note": "why undefined, how many slices, few trials",
     "settings": "every setting of the metric",
     "best": "low or high",
-    "of": "over how many trials, where the figure says",
+    "of": "over how many trials, where the number says",
     "title": "what the protocol calls the metric in tables",
     "units": "units that were drawn from, null where trials are drawn",
     "units_effective": "how many units of equal size would say as much",

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from hitmiss.core import artifacts
+from hitmiss.claims.open import load_contest
 from hitmiss.core.convert import declare, fit
 from hitmiss.core.errors import DataError
-from hitmiss.core.results import SCHEMA, Estimate
+from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import Difference
 from hitmiss.engine.ranking import RankedRun
 
@@ -38,9 +38,7 @@ class Marks:
 
 def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
     """Read the marks of a saved comparison of two runs (stars) or more (letters)."""
-    data = artifacts.load(path, "comparison")
-    if data.get("schema") != SCHEMA or data.get("kind") not in ("comparison", "ranking"):
-        raise DataError.of("not-comparison", name=Path(path).name)
+    data = load_contest(path)
     try:
         made = _stars(data) if data["kind"] == "comparison" else _letters(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -63,7 +61,7 @@ def _rows(data: Mapping[str, object], name: str) -> list[dict[str, object]]:
 
 
 def _stars(data: dict[str, object]) -> Marks:
-    """Put stars at the better of two figures; the smaller the adjusted p, the more stars."""
+    """Put stars at the better of two numbers; the smaller the adjusted p, the more stars."""
     at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
     for row in (declare(Difference, row) for row in _rows(data, "differences")):
         better = {"A better": row.a, "B better": row.b}.get(row.verdict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -43,24 +43,28 @@ def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float
     )
 
 
-def ranks_plate(standings: Sequence[RankedRun]) -> Plate:
-    """Draw the ranks of many systems with simultaneous intervals and letters, instead of a critical-difference diagram.
+def ranks_plate(standings: Sequence[RankedRun], kind: str, groups: Mapping[str, str]) -> Plate:
+    """Draw the ranks of many systems with simultaneous intervals and groups, instead of a critical-difference diagram.
 
-    Systems that share a letter were not shown to differ; an interval holds the true rank, of all systems at once.
+    `kind` and `groups` are those of the table (`ranking_tables.groups_of`): systems that share a letter, or a tier with its
+    best system, were not shown to differ. An interval holds the true rank, of all systems at once.
     """
     own = [s for s in standings if s.value is not None and s.rank_low is not None and s.rank_high is not None]
     at = np.arange(len(own), dtype=np.float64)[::-1]
     rank = np.arange(1, len(own) + 1, dtype=np.float64)
     low, high = (np.array([getattr(s, part) for s in own], dtype=np.float64) for part in ("rank_low", "rank_high"))
     dots = Dots(rank, at, 0, low=low, high=high, is_hollow=False, is_sideways=True, about=tuple(s.run for s in own))
-    names = tuple((float(y), f"{s.run} ({s.letters})") for y, s in zip(at, own, strict=True))
+    names = tuple(
+        (float(y), f"{s.run} ({'tier ' if kind == 'tier' else ''}{groups[s.run]})")
+        for y, s in zip(at, own, strict=True)
+    )
     ends = tuple((float(k), str(k)) for k in range(1, len(own) + 1, max(1, len(own) // 10)))
     x = Axis("rank, the best first", 0.5, len(own) + 0.5, ends)
     return Plate(x, Axis("", -0.6, len(own) - 0.4, names), (dots,), rows=len(own))
 
 
 def heat_plate(found: HeatMap) -> Plate:
-    """Draw a map of two crossed columns: cells shaded from the best to the worst, each with its figure."""
+    """Draw a map of two crossed columns: cells shaded from the best to the worst, each with its number."""
     down = len(found.rows)
     marks = tuple(
         Block(

@@ -15,12 +15,13 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.results import SIMULATED as DATA_SIMULATED
 from hitmiss.core.results import Results
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
+from hitmiss.engine.natural_unit import with_natural_unit
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
+from hitmiss.io.logs.opening import find_tool
 from hitmiss.io.people import read_verdicts
 from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
@@ -115,7 +116,7 @@ def open_results(texts: Sequence[str], names: Sequence[str] = ()) -> list[RunDat
 def _expanded(text: str) -> list[str]:
     """Expand a folder of results to its results files; leave everything else as it is."""
     folder = Path(text)
-    if not folder.is_dir() or (folder / MANIFEST).is_file():
+    if not folder.is_dir() or (folder / MANIFEST).is_file() or find_tool(folder) is not None:
         return [text]
     inside = sorted(str(p) for p in folder.rglob("*.json") if is_results(p))
     if not inside:
@@ -145,7 +146,8 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
             raise DataError.of("no-results/holds-figure", name=Path(path).name)
         made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), extras=TriageExtras.from_dict(data))
         return _marked(made, path)
-    if Path(path).suffix == ".json" and Path(path).is_file() and measuring.reading.layout is None:
+    is_json = Path(path).suffix == ".json" and Path(path).is_file()
+    if is_json and measuring.reading.layout is None and find_tool(Path(path)) is None:
         raise DataError.of("no-results/holds", name=Path(path).name)
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
     made = replace(
@@ -168,8 +170,9 @@ def _marked(made: RunData, path: str) -> RunData:
     for folder in (place, place.parent, place.parent.parent):
         readme = folder / "README.txt"
         if readme.is_file() and SIMULATED in readme.read_text(encoding="utf-8", errors="replace").partition("\n")[0]:
-            said = f"{made.name}: the data are simulated, as the README.txt beside them says; the figures do not describe a real system"
-            results = replace(made.results, warnings=(*made.results.warnings, Remark(said, DATA_SIMULATED)))
+            results = replace(
+                made.results, warnings=(*made.results.warnings, Remark.of("data-simulated", name=made.name))
+            )
             return replace(made, results=results)
     return made
 
@@ -191,7 +194,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     """Measure trials for a report: the protocol's metrics, split by the columns that look like domains."""
     design, protocol = measuring.design, measuring.design.protocol
     decided = decide(trials, design)
-    design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
+    design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.units)))
     extras = _extras(decided, protocol, measuring) if protocol is not None and protocol.verdicts else None
     if extras is not None and is_repeated(decided):
         results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=TriageRules())).figures
@@ -219,8 +222,8 @@ def _extras(trials: Trials, protocol: Protocol, measuring: Measuring) -> TriageE
     """Return the additional parts of a triage, with what people add if given; None without verdicts."""
     if "decision" not in trials.frame.columns:
         return None
-    design = measuring.design
-    plan = SamplingPlan(design.bootstrap, design.unit, design.seed, design.level)
+    design = with_natural_unit(measuring.design, trials)
+    plan = SamplingPlan(design.bootstrap, design.units, design.seed, design.level)
     found = extras_of(trials, protocol, plan)
     if measuring.human is None:
         return found

@@ -19,7 +19,7 @@ MOST_ROWS: Final = 400
 
 @dataclass(frozen=True)
 class Bar:
-    """An interval on a scale of 0..100: its ends, the figure, and the pooled figure for comparison."""
+    """An interval on a scale of 0..100: its ends, the number, and the pooled number for comparison."""
 
     low: float
     high: float
@@ -29,7 +29,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A figure and its interval as text, with what a page or a paper adds; control characters are escaped.
+    """A number and its interval as text, with what a page or a paper adds; control characters are escaped.
 
     `strong` highlights it, `about` is its tooltip, `mark` its superscript, `bar` its drawn interval, `shade` how dark it is
     (0 to 9).
@@ -52,7 +52,7 @@ class TableCell:
 class Table:
     """A title, a header and rows of cells.
 
-    The first `labels` columns are names, the next `counts` numbers of trials, the others figures. `kinds` holds for each
+    The first `labels` columns are names, the next `counts` numbers of trials, the others estimates. `kinds` holds for each
     row which average it is (`pooled`, `macro`, …; empty for a slice), `weak` the rows that a test showed to be worse
     than the others, `abouts` the tooltip of each head, and `name` is how an export asks for the table.
     """
@@ -116,12 +116,12 @@ class Table:
         )
 
     def trimmed(self) -> Table:
-        """Return the table without empty columns of figures."""
+        """Return the table without empty columns of numbers."""
         every = range(len(self.header))
         return self.columns([i for i in every if i < self.labels or any(r[i].text or r[i].below for r in self.rows)])
 
     def turned(self) -> Table:
-        """Transpose the table: one line per column of figures, one column per row."""
+        """Transpose the table: one line per column of numbers, one column per row."""
         names = [" · ".join(filter(None, (c.text for c in row[: self.labels]))) for row in self.rows]
         abouts = self.abouts or ("",) * len(self.header)
         rows = tuple(

@@ -18,7 +18,8 @@ from hitmiss.core import progress
 from hitmiss.core.text import encodable, escape_invisible, wrap
 
 if TYPE_CHECKING:
-    from hitmiss.core.verdict import Verdict
+    from hitmiss.core.finding import Finding
+    from hitmiss.core.verdict import Check, Verdict
 from hitmiss.reports.table import Table, TableCell
 
 GAP: Final = 2
@@ -48,24 +49,76 @@ def write_tables(tables: Sequence[Table], stream: TextIO | None = None) -> None:
         out.write(encodable(text, out.encoding) + "\n")
 
 
+LINES: Final = 40
+"""Lines that a command prints without `--full`, where its tables allow."""
+PASSED: Final = "✓"
+
+
 def write_verdict(
-    found: Verdict, warnings: Iterable[str] = (), stream: TextIO | None = None, *, brief: bool = False
+    found: Verdict,
+    warnings: Iterable[str] = (),
+    stream: TextIO | None = None,
+    *,
+    brief: bool = False,
+    room: int | None = None,
 ) -> None:
-    """Write the conclusions, question by question, and the warnings that no answer repeats; `brief`: only warnings."""
+    """Write the conclusions, question by question, and the warnings that no answer repeats.
+
+    `brief`: only warnings. With `room`, as many answers as fit into so many lines, and of the checks those that failed;
+    the others are counted.
+    """
     progress.clear()
     out = stream or sys.stdout
     width = (width_of(out) if out.isatty() else 0) or 100
-    said = [] if brief else ["", *wrap(escape_invisible(found.headline).replace("\u00a0", " "), width)]
-    for title, answers in () if brief else found.sections:
-        said += ["", title]
-        for line in answers:
-            name = f"{line.name}: " if line.name else ""
-            said += wrap(f"  {line.mark} {name}{escape_invisible(line.text)}".replace("\u00a0", " "), width, "    ")
-    answered = set() if brief else {line.text for _, lines in found.sections for line in lines}
-    for warning in (w for w in warnings if w not in answered):
-        said += ["", *wrap(f"! {escape_invisible(warning)}", width, "  ")]
+    shown = [_said(found, list(warnings), width, brief, most) for most in ((None,) if room is None else (3, 2, 1))]
+    said = next((lines_ for lines_ in shown if room is None or len(lines_) <= room), shown[-1])
     if said:
         out.write(encodable("\n".join(said), out.encoding) + "\n")
+
+
+def room_under(tables: Sequence[Table], others: int) -> int:
+    """Return how many lines are left for a verdict under tables and other lines, and above a signature."""
+    return LINES - sum(len(table.rows) + 3 for table in tables) - others - 2
+
+
+def _said(found: Verdict, warnings: list[str], width: int, brief: bool, most: int | None) -> list[str]:
+    """Return the lines of a verdict, with at most so many answers to a question."""
+    said = [] if brief else ["", *_wrapped(found.headline, width)]
+    for title, answers in () if brief else found.sections:
+        kept = list(answers) if most is None else _shortened(answers, most)
+        said += ["", title] if most is None or kept else []
+        for line in kept:
+            name = f"{line.name}: " if line.name else ""
+            said += _wrapped(f"  {line.mark} {name}{line.text}", width, "    ")
+        if len(kept) < len(answers):
+            said.append(f"  … {_counted([a for a in answers if a not in kept])} (--full)")
+    answered = set() if brief else {line.text for _, lines in found.sections for line in lines}
+    left = [w for w in warnings if w not in answered]
+    for place, warning in enumerate(left[:most]):
+        said += [*([""] if most is None or not place else []), *wrap(f"! {escape_invisible(warning)}", width, "  ")]
+    if most is not None and len(left) > most:
+        said.append(f"! {len(left) - most} more (--full)")
+    return said
+
+
+def _shortened(answers: Sequence[Finding | Check], most: int) -> list[Finding | Check]:
+    """Return the first answers; of checks, which have names, those that failed."""
+    if any(a.name for a in answers):
+        return [a for a in answers if a.mark not in (PASSED, "?")]
+    return list(answers[:most])
+
+
+def _counted(answers: Sequence[Finding | Check]) -> str:
+    if not any(a.name for a in answers):
+        return f"{len(answers)} more"
+    passed = sum(a.mark == PASSED for a in answers)
+    open_ = [a.name for a in answers if a.mark != PASSED]
+    return f"{passed} checks passed" + (f"; not checked: {', '.join(open_)}" if open_ else "")
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Break a sentence into lines, never between a number and its unit."""
+    return [line.replace("\u00a0", " ") for line in wrap(escape_invisible(text, keep="\u00a0"), width, indent)]
 
 
 def width_of(out: TextIO) -> int:
@@ -156,12 +209,12 @@ class _Column:
 
 
 def _is_words(text: str) -> bool:
-    """Say whether a cell holds words, which may be wrapped, and not a figure, which may not."""
+    """Say whether a cell holds words, which may be wrapped, and not a number, which may not."""
     return " " in text.strip() and not any(c.isdigit() for c in text.split()[0])
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:
-    """Choose a width for each column, wrapping texts as far as needed; None if figures do not fit."""
+    """Choose a width for each column, wrapping texts as far as needed; None if numbers do not fit."""
     room = width - GAP * (len(columns) - 1)
     if sum(c.full for c in columns) <= room:
         return [c.full for c in columns]
@@ -177,7 +230,7 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:
 
 
 def _stacked(table: Table, columns: Sequence[_Column], width: int) -> list[TextRow] | None:
-    """Put intervals below their figures and wrap texts; None if that is still too wide."""
+    """Put intervals below their numbers and wrap texts; None if that is still too wide."""
     widths = _widths(columns, width)
     if widths is None:
         return None
@@ -197,7 +250,7 @@ def _stacked(table: Table, columns: Sequence[_Column], width: int) -> list[TextR
 def _cell_lines(
     row: Sequence[TableCell], columns: Sequence[_Column], widths: Sequence[int], table: Table
 ) -> list[tuple[str, bool]]:
-    """Return the lines of one row, and whether each holds only what is below figures."""
+    """Return the lines of one row, and whether each holds only what is below numbers."""
     parts = []
     for cell, column, width in zip(row, columns, widths, strict=True):
         texts = wrap(cell.text, width) if column.is_text else [cell.text]
@@ -220,7 +273,7 @@ def _cell_lines(
 
 
 def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[TextRow]:
-    """Split the table into parts, each with the labels of its rows and as many columns of figures as fit."""
+    """Split the table into parts, each with the labels of its rows and as many columns of numbers as fit."""
     labels = list(range(table.labels))
     rest = list(range(table.labels, len(table.header)))
     drawn: list[TextRow] = []
@@ -238,7 +291,7 @@ def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[Text
 
 
 def _blocks(table: Table, width: int) -> Iterator[TextRow]:
-    """Return one block per row: its labels, then one line per figure."""
+    """Return one block per row: its labels, then one line per number."""
     for row in table.rows:
         name = " · ".join(filter(None, (c.text for c in row[: table.labels])))
         yield from (TextRow(line, "bold") for line in wrap(name, width))

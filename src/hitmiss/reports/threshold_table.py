@@ -12,7 +12,7 @@ from hitmiss.reports.table_style import bracketed
 
 
 def records(tuning: Tuning) -> list[dict[str, object]]:
-    """Return one mapping per group: both searches, and the figures on test data if there are any."""
+    """Return one mapping per group: both searches, and the numbers on test data if there are any."""
     rows = []
     for row in tuning.rows:
         facts = asdict(row)
@@ -36,7 +36,11 @@ def table(tuning: Tuning) -> Table:
     judged = tuning.test is not None
     header += ["test n", f"{m} test", "drop", f"test at {default}", f"gain over {default}"] if judged else []
     rows = tuple(_row(row, other, judged) for row in tuning.rows)
-    return Table(f"thresholds that maximise {m} on validation", tuple(header), rows)
+    title = f"thresholds that maximise {m} on validation"
+    if tuning.guarantee is None:
+        return Table(title, tuple(header), rows)
+    rows = tuple((*row[:6], *row[7:]) for row in rows)  # there is one search
+    return Table(f"thresholds that keep {tuning.guarantee}", (*header[:6], *header[7:]), rows)
 
 
 def _row(row: Tuned, other: str, judged: bool) -> tuple[TableCell, ...]:

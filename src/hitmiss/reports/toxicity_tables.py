@@ -83,10 +83,24 @@ def _short(value: object) -> str:
     return f"{value:.{PLACES}f}" if isinstance(value, float) else _exact(value)
 
 
-def tables(board: Board) -> list[Table]:
-    """Return ranking and F1, decisions and counts, each narrow enough for a terminal; bias by identity if asked for."""
-    found = [_ranking(board), _decided(board), _counted(board)]
+def tables(board: Board, full: bool = True) -> list[Table]:
+    """Return ranking and F1, decisions and counts, each narrow enough for a terminal; bias by identity if asked for.
+
+    Without `full`, one table: intervals of the two main metrics, and the numbers of the decisions.
+    """
+    found = [_ranking(board), _decided(board), _counted(board)] if full else [_summary(board)]
     return [*found, _bias(board)] if any("identity" in e.slice for e in board.results) else found
+
+
+def _summary(board: Board) -> Table:
+    rows = []
+    for row in board.rows:
+        plain = [TableCell(c.text) for c in _cells(board, row, FIRST[2:])]
+        rows.append(
+            (TableCell(row.name), _count(row.n or None), _count(row.n_positive), *_cells(board, row, FIRST[:2]), *plain)
+        )
+    header = (board.run.group, "n", "toxic", *map(_titled, FIRST))
+    return Table(f"by {board.run.group}", header, tuple(rows), kinds=_kinds(board))
 
 
 def _ranking(board: Board) -> Table:
@@ -140,7 +154,7 @@ def _cells(board: Board, row: Row, names: Sequence[str]) -> list[TableCell]:
 
 
 def _where_worst(board: Board, row: Row) -> dict[str, str]:
-    """Return, for the row of the worst, which group each figure is from."""
+    """Return, for the row of the worst, which group each number is from."""
     if row.name != "worst":
         return {}
     return {name: e.slice.get(board.run.group, "") for name, e in row.figures.items()}
@@ -176,7 +190,7 @@ def _bias(board: Board) -> Table:
         rows.append((TableCell(name if name != "*" else "power mean"), *sizes, *(_cell(own.get(k)) for k in kinds)))
     final = next(e for e in cells if e.metric == "bias_score")
     title = (
-        f"unintended bias by identity; final figure {number(final.value)} (power means, p = {final.settings['p']:g})"
+        f"unintended bias by identity; final number {number(final.value)} (power means, p = {final.settings['p']:g})"
     )
     return Table(title, ("identity", "mentions", "toxic", *(f"{k} {ARROW['high']}" for k in kinds)), tuple(rows))
 

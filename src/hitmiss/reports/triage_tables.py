@@ -13,43 +13,22 @@ from hitmiss.core.results import Estimate, Results, number
 from hitmiss.derive.bands import Answered, Point
 from hitmiss.findings.wording import PLACES
 from hitmiss.metrics.counts import Counts
-from hitmiss.protocols.triage import CHANCE, Confusion, Triage, TriageExtras, repeats_of
+from hitmiss.protocols.triage import CHANCE, TABLES, Confusion, Triage, TriageExtras, repeats_of
 from hitmiss.reports.flow_plate import FlowPath
 from hitmiss.reports.grids import groupings
 from hitmiss.reports.people_tables import people_tables
 from hitmiss.reports.result_tables import slice_table as by_slice
 from hitmiss.reports.table import Table, TableCell, crossed
 from hitmiss.reports.table_style import TEXT, TableStyle, bracketed, titled
+from hitmiss.verdicts.latency import METRICS as OF_SECONDS
 from hitmiss.verdicts.people import RIGHT, UNDECIDED, WRONG
 from hitmiss.verdicts.reliability import Bin
 
-SECTIONS: Final = (
-    (
-        "of all trials",
-        ("accuracy", "coverage", "coverage_fake", "coverage_real", "abstain_rate", "unparsed_rate", "error_rate"),
-    ),
-    ("of all fakes, of all reals", ("fake_slip_rate", "real_false_flag_rate", "fake_catch_rate", "real_pass_rate")),
-    (
-        "of the answered trials",
-        (
-            *("accuracy_answered", "precision_fake", "recall_fake", "f1_fake"),
-            *("precision_real", "recall_real", "f1_real", "balanced_accuracy", "mcc"),
-        ),
-    ),
-    (
-        "confidence, of the answered trials",
-        ("ece", "ece_by_chance", "max_calibration_error", "smooth_ece", "brier_confidence"),
-    ),
-    (
-        "answering only where confidence is high",
-        ("aurc", "e_aurc", "augrc", "accuracy_at_coverage", "coverage_at_accuracy"),
-    ),
-)
 OTHERS: Final = "further metrics"
 
 
 def tables(evaluation: Triage) -> list[Table]:
-    """Return every table: the confusion, the figures by kind, slices, repetitions, times."""
+    """Return every table: the confusion, the numbers by kind, slices, repetitions, times."""
     title = "verdicts, all trials together" if evaluation.repeated else "verdicts"
     found = [confusion_table(over_trials(evaluation.confusions), title), *figure_tables(evaluation.figures)]
     figures = evaluation.figures
@@ -63,7 +42,24 @@ def beside_tables(extras: TriageExtras, style: TableStyle = TEXT) -> list[Table]
     found = [repeats_table(extras, style)] if len(extras.flips) else []
     found += [latency_table(extras.latency)] if len(extras.latency) else []
     found += [spending_table(extras.spending)] if len(extras.spending) else []
+    found += [readings_table(extras.parsers, "how far numbers depend on the parser")] if len(extras.parsers) else []
+    found += [readings_table(extras.confidences, "calibration by confidence")] if len(extras.confidences) else []
     return found + (people_tables(extras.people, style) if extras.people is not None else [])
+
+
+def readings_table(results: Results, title: str) -> Table:
+    """Show the numbers of each run by how its answers were read: the last run column says how."""
+    names = list(dict.fromkeys(name for e in results for name in e.run))
+    cells = [
+        (
+            tuple(e.run.get(name, "") for name in names),
+            e.metric,
+            TableCell("–" if e.value is None else f"{e.value:.4f}"),
+        )
+        for e in results
+        if not e.slice and e.average is None
+    ]
+    return crossed(title, names, cells)
 
 
 def flows(extras: TriageExtras) -> list[tuple[str, tuple[str, ...], list[FlowPath]]]:
@@ -96,7 +92,7 @@ def _ways(c: Confusion) -> list[FlowPath]:
 
 
 def _wholes(figures: Results) -> Results:
-    """Return the slices, with the figure of the whole run as the pooled row."""
+    """Return the slices, with the number of the whole run as the pooled row."""
     whole = [replace(e, average=None) for e in repeats_of(figures)]
     return replace(figures, estimates=(*whole, *(e for e in figures if e.slice)))
 
@@ -141,9 +137,9 @@ def figure_tables(figures: Results) -> list[Table]:
     shown = repeats_of(figures)
     spread = {(e.metric, tuple(e.run.items())): e for e in figures if e.average == "sd"}
     runs = list(dict.fromkeys(tuple(e.run.items()) for e in shown))
-    known = {name for _, names in SECTIONS for name in names}
+    known = {name for _, names in TABLES for name in names}
     rest = tuple(dict.fromkeys(base(e.metric) for e in shown if base(e.metric) not in known))
-    sections = (*SECTIONS, (OTHERS, rest))
+    sections = (*TABLES, (OTHERS, rest))
     found = [
         _figures(title, [e for e in shown if base(e.metric) in names], names, runs, spread) for title, names in sections
     ]
@@ -177,7 +173,7 @@ def _figures(
 
 
 def _metric_name(e: Estimate) -> str:
-    """Return a metric with all its settings and the better direction; the figure of chance has none."""
+    """Return a metric with all its settings and the better direction; the number of chance has none."""
     if base(e.metric) == CHANCE:
         return "  … by chance, at most"
     return titled(replace(e, metric=str(MetricSpec.of(base(e.metric), **cast("Mapping[str, Setting]", e.settings)))))
@@ -192,7 +188,7 @@ def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def repeats_table(extras: TriageExtras, style: TableStyle = TEXT) -> Table:
-    """Show for each run how many verdicts flip between trials, and the figures of the majority vote."""
+    """Show for each run how many verdicts flip between trials, and the numbers of the majority vote."""
     rows = [*extras.flips, *extras.majority]
     cells = []
     for e in rows:
@@ -206,7 +202,7 @@ def repeats_table(extras: TriageExtras, style: TableStyle = TEXT) -> Table:
 def latency_table(latency: Results) -> Table:
     """Show median and 95th percentile of the seconds per run and component, cache hits and misses separate."""
     names = _run_names([dict(e.run) for e in latency])
-    heads = {"median_seconds": "median", "p95_seconds": "95th percentile"}
+    heads = dict(zip(OF_SECONDS, ("median", "95th percentile"), strict=True))
     cells = []
     for e in sorted(latency, key=lambda e: list(e.run.values())):
         served = next(iter(e.slice.values()))

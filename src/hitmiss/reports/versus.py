@@ -13,7 +13,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
 from hitmiss.engine.rank import compare_runs
 from hitmiss.engine.ranking import Ranking
-from hitmiss.evaluation.protocol import comparable
+from hitmiss.evaluation.fitting import comparable
 from hitmiss.reports import comparison_tables, ranking_tables
 from hitmiss.reports.compared_numbers import ComparedNumbers
 from hitmiss.reports.evaluations import Evaluation
@@ -21,7 +21,7 @@ from hitmiss.reports.grids import groupings
 from hitmiss.reports.table import Table
 
 UNTESTED = (
-    "Two intervals that overlap do not show that two runs are alike, nor that they differ: these results hold figures "
+    "Two intervals that overlap do not show that two runs are alike, nor that they differ: these results hold numbers "
     "without trials, so nothing was tested. Give the score files, or see `hitmiss compare`."
 )
 REPEATED = "These are repetitions of one run: their spread is shown above, there is nothing to compare."
@@ -82,7 +82,7 @@ def contenders(evaluation: Evaluation) -> dict[str, Trials]:
 def _metrics(evaluation: Evaluation, trials: list[Trials]) -> list[str]:
     """Return the metrics that protocol and scores allow, else those that were measured; of many the most useful.
 
-    Figures that get no interval (calibration errors) get no test either.
+    Numbers that get no interval (calibration errors) get no test either.
     """
     measured = list(dict.fromkeys(e.metric for e in evaluation.results if not e.slice and e.average is None))
     known = comparable(evaluation.protocol, trials) if evaluation.protocol is not None else measured

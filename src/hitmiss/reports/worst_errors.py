@@ -17,7 +17,7 @@ from hitmiss.core.columns import user_name
 from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
 from hitmiss.reports.embedded_media import Media, Refusal
-from hitmiss.reports.item_texts import Rationales, Texts
+from hitmiss.reports.item_texts import Rationales, Reason, Texts
 from hitmiss.reports.media_finder import COLUMNS, MediaFinder, change_of
 from hitmiss.reports.remaking import Row
 
@@ -44,6 +44,8 @@ class Answer:
     confidence: float | None = None
     said: str = ""
     rationale: str = ""
+    transcript: str = ""
+    """What was said before the answer: the turns of the model, and the calls of tools."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Sample:
     @property
     def size(self) -> int:
         """Number of bytes of what is shown in words."""
-        answers = [text for a in self.answers for text in (a.run, a.said, a.rationale)]
+        answers = [text for a in self.answers for text in (a.run, a.said, a.rationale, a.transcript)]
         pairs = [v for pair in (*self.slices, *self.state) for v in pair]
         parts = (self.item, self.truth, self.text, self.people, *answers, *pairs)
         return sum(len(p.encode("utf-8", "backslashreplace")) for p in parts)
@@ -210,9 +212,9 @@ def _answer(source: RunEvidence, row: Row, texts: bool) -> Answer:
     said = {1: head.positive, 0: head.negative, ABSTAIN: "uncertain"}.get(
         decision if isinstance(decision, int) else FAILED, ""
     )
-    why = source.rationales.of(row) if source.rationales is not None and texts else ""
+    why = source.rationales.of(row) if source.rationales is not None and texts else Reason()
     own = None if score is None else head.scale.turned(score)
-    return Answer(source.run, outcome, own, confidence, said, _cut(why))
+    return Answer(source.run, outcome, own, confidence, said, _cut(why.rationale), _cut(why.transcript))
 
 
 def _numbers(row: Row) -> tuple[float | None, float | None]:

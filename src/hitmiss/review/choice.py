@@ -11,6 +11,7 @@ import polars as pl
 from hitmiss.claims.open import split_choice
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, message_of
+from hitmiss.core.finding import Finding
 from hitmiss.io.finished import files_of, run_behind
 from hitmiss.io.text_rows import read_rows
 from hitmiss.io.verdicts import UNCERTAIN
@@ -41,10 +42,8 @@ def choose(run: str, wish: Wish, library: Library, dataset: str | None = None) -
     rows = _media_rows(answered, run, dataset)
     entries, faults = _entries(ids, rows, wish, library)
     if faults and not wish.allow_missing:
-        raise DataError(
-            f"{len(faults)} of {len(ids)} items cannot be shown; fix them, or leave them out with --allow-missing",
-            faults,
-        )
+        found = Finding("items-not-shown", values={"n": len(faults), "total": len(ids)})
+        raise DataError.coded(found, faults[0].kind).with_faults(faults)
     if not entries:
         raise DataError.of("nothing-review-no-item")
     order = generator(wish.seed, "review").permutation(len(entries)).tolist()
@@ -68,7 +67,7 @@ def _wanted(answered: Answered, wish: Wish) -> list[str]:
         strange = [i for i in wish.items if i not in set(every)]
         if strange:
             faults = [Fault("unknown-item", "the results have no such item", value=i) for i in strange]
-            raise DataError(f"{len(strange)} of the items asked for are not in {answered.name}", faults)
+            raise DataError.of("unknown-item", n=len(strange), file=answered.name).with_faults(faults)
         ids = list(dict.fromkeys(wish.items))
     elif ALL in wish.verdicts:
         ids = every

@@ -77,4 +77,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{path_name} was begun in another way: {differing}",
         fix="give what it was begun with, or another file with {--store?}",
     ),
+    "items-not-shown": Entry(
+        ERROR, "{n:,} of {total:,} items cannot be shown", fix="fix them, or leave them out with {--allow-missing}"
+    ),
+    "unknown-item": Entry(ERROR, "{n:,} of the items asked for are not in {file}"),
 }

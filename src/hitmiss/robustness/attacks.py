@@ -1,8 +1,8 @@
 """Runs of attacks as ordinary trials: each record together with the model's answer for it without an attack.
 
 A run of `hitmiss attack` has one row per record, class, attack and strength, with the unchanged records under attack
-`clean` (`noise ~ pgd` is the control of `pgd`: random signs of the same norm). Figures of whole records are measured on
-`records_of`, one row per record; figures of single classes (`by="target"`) on `classes_of`. The rest is done by
+`clean` (`noise ~ pgd` is the control of `pgd`: random signs of the same norm). Numbers of whole records are measured on
+`records_of`, one row per record; numbers of single classes (`by="target"`) on `classes_of`. The rest is done by
 `measure`.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.columns import prefixed
-from hitmiss.core.design import ComparisonRules, Design, Grouping
+from hitmiss.core.design import INDEPENDENT, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import parse
@@ -105,9 +105,9 @@ def classes_of(trials: Trials) -> Trials:
 
 
 def measure_attacks(trials: Trials, design: Design | None = None, **asked: object) -> Results:
-    """Measure every figure of every attack, as a design (or the keywords of `Design.of`) asks.
+    """Measure every number of every attack, as a design (or the keywords of `Design.of`) asks.
 
-    `by="target"` gives the figures of single classes, other groupings those of groups of records. The unit is the
+    `by="target"` gives the numbers of single classes, other groupings those of groups of records. The unit is the
     patient if some patient has several records, else the record.
     """
     return measure_parts(trials, design or Design.of(**asked), [trials])  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ def measure_parts(trials: Trials, design: Design, parts: Iterable[Trials]) -> Re
     """Measure a run of attacks part by part, for runs that do not fit into memory.
 
     `trials` are the whole run, kept or counted. Each part holds some of the attacks and the records without an attack.
-    Figures belong to one attack, and records or patients, which all parts share, are drawn; so it does not matter how
+    Numbers belong to one attack, and records or patients, which all parts share, are drawn; so it does not matter how
     a run is cut. Of earlier parts only the answers are kept.
     """
     campaign: Campaign | None = None
@@ -138,19 +138,19 @@ def measure_parts(trials: Trials, design: Design, parts: Iterable[Trials]) -> Re
     results = Results(tuple(rows), warnings=tuple(warnings), protocol="ecg-attacks", behind=trials)
     results = replace(results, reading=trials.header.reading, design=design)
     by = ",".join("*".join(names) for names in design.groupings)
-    boot = str(replace(design, unit=design.unit or _patients(campaign)).plan)
+    boot = str(replace(design, unit=_unit(design, campaign)).plan)
     gap = GAPS_JOIN.join(map(str, design.gaps)) or "none"
     metrics = "+".join(design.metrics) or "none"
     return replace(results, signature=signed(results, trials, by=by or "none", boot=boot, gap=gap, metrics=metrics))
 
 
 def _measured(trials: Trials, campaign: Campaign, design: Design) -> tuple[Results, Results]:
-    """Measure the figures of records and the figures of classes of some attacks."""
+    """Measure the numbers of records and the numbers of classes of some attacks."""
     records, classes = _asked(design)
     groupings = [g for g in design.groupings if g != TARGET]
     for name in (n for g in groupings for n in g if n == "target" and prefixed(n) not in trials.header.slices):
         raise UsageError.of("bad-grouping", name=name)
-    unit = design.unit or _patients(campaign)
+    unit = _unit(design, campaign)
     of_records = of_classes = Results(())
     if records:
         made = records_of(trials)
@@ -158,7 +158,7 @@ def _measured(trials: Trials, campaign: Campaign, design: Design) -> tuple[Resul
         own = replace(design, metrics=tuple(fitting), by=tuple(groupings), matrix=(), unit=unit)
         of_records = measure_design(made, own)
     if classes and (TARGET in design.groupings or not records):
-        pooled = unit or (("item",) if design.bootstrap else ())
+        pooled = unit if unit not in ((), INDEPENDENT) else (("item",) if design.bootstrap else ())
         own = replace(design, metrics=tuple(classes), by=(TARGET,), matrix=(), unit=pooled, gap="none")
         measured = measure_design(classes_of(trials), own)
         of_classes = replace(measured, estimates=tuple(e for e in measured if e.slice))
@@ -173,8 +173,10 @@ def _asked(design: Design) -> tuple[list[str], list[str]]:
     return own, [m for m in design.metrics if m not in own]
 
 
-def _patients(campaign: Campaign) -> Grouping:
-    """Return the default unit: the patient, if some patient has several records."""
+def _unit(design: Design, campaign: Campaign) -> Grouping:
+    """Return the unit that is drawn: that of the design, or the patient, if some patient has several records."""
+    if design.unit:
+        return design.unit
     name = next((c for c in PATIENTS if c in campaign.columns), None)
     return (name,) if name is not None and len(set(campaign.columns[name])) < len(campaign.records) else ()
 
@@ -188,12 +190,12 @@ def _arranged(rows: Sequence[Estimate], campaign: Campaign, groupings: Sequence[
 
 
 def _described(e: Estimate) -> Estimate:
-    """Return a figure that only describes an attack, without inference."""
+    """Return a number that only describes an attack, without inference."""
     return replace(e, low=None, high=None, method=None, note=None)
 
 
 def _is_of(e: Estimate, campaign: Campaign) -> bool:
-    """Return whether a figure applies: unchanged records have no success, and an attack without an aim no target."""
+    """Return whether a number applies: unchanged records have no success, and an attack without an aim no target."""
     if e.run["attack"] == CLEAN:
         return e.metric.partition("(")[0] in UNTOUCHED
     if e.metric in AIMED:
@@ -217,7 +219,7 @@ def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str]
         *clean, names=names, allow_missing=contest.allow_missing
     )  # the same records, and the same labels of each class
     warnings += _checked(one, other, names, contest.force)
-    unit = design.unit or _patients(Campaign.of(one))
+    unit = _unit(design, Campaign.of(one))
     on_records, on_classes = _asked(design)
     own = [m for m in on_records if m in COMPARED and (m not in AIMED or _is_aimed(one))]
     if not own and not on_classes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, NOTE, Entry
+from hitmiss.core.finding import ALARM, ERROR, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-trials": Entry(ERROR, "there are no trials to measure"),
     "bad-grouping": Entry(
-        ERROR, "{--by <name>} cannot be combined: its figures are those of one class, over all records"
+        ERROR, "{--by <name>} cannot be combined: its numbers are those of one class, over all records"
     ),
     "no-metric": Entry(ERROR, "{on_records} cannot be compared for these attacks; compared are {COMPARED}"),
     "nothing-shared": Entry(ERROR, "the two runs have no attack and strength in common"),
@@ -41,5 +41,40 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "not-about-same-records": Entry(ERROR, "{run} is not about the same records and classes as the clean ones"),
     "only-fakes-changed": Entry(
         NOTE, "only fakes were changed: an EER of this mix is not an error rate of a detector; read FAR"
+    ),
+    "scores-constant/attacked": Entry(
+        ALARM,
+        "the model gives the same answer for every record, so it cannot be attacked; that does not make it robust",
+    ),
+    "scores-reversed/class": Entry(
+        ALARM,
+        "the scores of {name} look REVERSED: their ROC AUC lies in [{low:.4f}, {high:.4f}]",
+        fix="are the columns of y in the order of the model's outputs?",
+    ),
+    "attack-suspect/gradient": Entry(
+        WARNING,
+        "ATTACK FAILED? {attack}: the gradient is exactly 0 for {n} of {total} records; a saturated or masked model looks robust this way",
+    ),
+    "attack-suspect/budget": Entry(
+        WARNING, "ATTACK INVALID: {attack}: {n} records are over their budget, by up to {worst:.3g}"
+    ),
+    "attack-suspect/noise": Entry(
+        WARNING,
+        "ATTACK FAILED? {attack} changes {own} of the records and random noise of the same norm {noise}; "
+        "an attack must beat noise",
+    ),
+    "attack-suspect/idle": Entry(
+        WARNING,
+        "ATTACK FAILED? {attack} changes no record at any strength: before the model is called robust, give it more budget "
+        "or more steps",
+    ),
+    "attack-suspect/falling": Entry(
+        WARNING,
+        "ATTACK FAILED? {attack}: from strength {low:g} to {high:g} success falls from {before} to {after}; more budget should never help less",
+    ),
+    "attack-suspect/masked": Entry(
+        WARNING,
+        "ATTACK FAILED? at strength {strength} {name} changes {rate} without gradients and the best gradient attack {best}: "
+        "gradients may be masked",
     ),
 }

@@ -90,7 +90,7 @@ def drift(
     Returns
     -------
     Results
-        One row per condition and figure.
+        One row per condition and number.
 
     Raises
     ------
@@ -131,7 +131,7 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
         base = _base(part, by, how.clean)
         linked = how.pair_by or next((c for c in ("source", "codec_seed") if c in part.frame.columns), "item")
         paired = beside_clean(part, by, clean=base, pair_by=linked, threshold=asked.threshold)
-        frozen, unit = paired.header.threshold, asked.unit or (linked,)
+        frozen, unit = paired.header.threshold, asked.units if asked.unit else (linked,)
         plan = {"bootstrap": bootstrap, "seed": seed, "level": level}
         design = Design.of(DRIFT_METRICS, by=[(user_name(by),)], unit=unit, gap=False, **plan)
         own = _arranged(measure_design(paired, design), paired, by, base)
@@ -221,7 +221,7 @@ def beside_clean(
 
 
 def _arranged(measured: Results, paired: Trials, by: str, base: str) -> list[Estimate]:
-    """Return one row per condition and figure, clean first without drifts; each figure on the clips of its class."""
+    """Return one row per condition and number, clean first without drifts; each number on the clips of its class."""
     name = user_name(by)
     values = [base, *(v for v in paired.column(by).unique(maintain_order=True).to_list() if v != base)]
     at = {(e.slice[name], e.metric): e for e in measured if name in e.slice and e.average is None}

@@ -10,8 +10,8 @@ from hitmiss.core.finding import ERROR, Entry
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-file-locks": Entry(
         ERROR,
-        "runs are written with file locks, which this system does not have (detect, attack and llm run on Linux and macOS)",
-        fix="score, toxicity, triage, compare, gate and report need none",
+        "runs are written with file locks, which this system lacks (detect, attack and llm need Linux or macOS)",
+        fix="score, compare, gate and report need none",
     ),
     "other-configuration": Entry(
         ERROR,
@@ -60,4 +60,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{folder}: {n_failed:,} of {n_total:,} failed ({share:.1%}), more than {--fail-rate <most>}; the first: {first_failure}",
         fix="go on with {--resume} {--retry}",
     ),
+    "damaged-run/line": Entry(ERROR, "the run is damaged: {fault}", fix="the lines after it are whole"),
 }

@@ -90,7 +90,7 @@ class SegmentReader:
             fault = Fault(
                 "damaged-run", "the line is not a record", self.path.name, self.line + 1, value=repr(raw[:60])
             )
-            raise DataError(f"the run is damaged: {fault}; the lines after it are whole", [fault])
+            raise DataError.of("damaged-run/line", fault=str(fault)).at(fault)
 
 
 def cut_torn_tail(path: Path) -> int:

@@ -231,7 +231,7 @@ def about(share: float, seed: int) -> str:
 hitmiss {__version__} made it with its own code (hitmiss.simulate.asvspoof5, seed {seed}, share {share:g}). There is no
 speech behind it, no person and no detector: names, labels and scores come from a random number generator. It has the
 shape and, at share 1, the size of the ASVspoof 5 Track 1 evaluation (680,774 trials) and development set (140,950
-trials), so that the commands can be tried on files like the real ones. Figures computed from it say nothing about any
+trials), so that the commands can be tried on files like the real ones. Numbers computed from it say nothing about any
 real system.
 
 ASVspoof5.eval.track_1.tsv  protocol: {", ".join(COLUMNS)}

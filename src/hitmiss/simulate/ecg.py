@@ -40,7 +40,7 @@ train.npz, test.npz   x (record × sample × lead, mV, 100 Hz), y (record × cla
 detector.*            a small classifier trained on train.npz, without torch
 
 Five patterns: CD a wide, notched QRS; HYP tall R; MI deep Q, lifted ST; STTC lowered ST, inverted T; NORM none of these.
-Figures on this data show that the software works. They say nothing about real patients.
+Numbers on this data show that the software works. They say nothing about real patients.
 """
 
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.sorting import Array
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Base, Batch, need
-from hitmiss.detection.outputs import OutputKind
 from hitmiss.simulate.ecg import CLASSES, FS
 from hitmiss.simulate.saved_detectors import save_detector
 from hitmiss.stats.logistic import fit_logistic

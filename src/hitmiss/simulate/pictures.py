@@ -99,7 +99,7 @@ def about(share: float, seed: int, side: int) -> str:
 
 hitmiss {__version__} made it with its own code (hitmiss.simulate.pictures, seed {seed}, share {share:g}, {side} pixels per side).
 No camera took these pictures and no generator made them: "real" ones are computed scenes with computed sensor noise, "fake"
-ones are enlarged from fewer pixels. Figures computed from them say nothing about any real system.
+ones are enlarged from fewer pixels. Numbers computed from them say nothing about any real system.
 
 images/         JPEG files under names that say nothing
 dataset.jsonl   id, image, label, meta.source

@@ -1,4 +1,4 @@
-"""Simulated predictions of the documented baseline, with the figures of the toxicity evaluation document.
+"""Simulated predictions of the documented baseline, with the numbers of the toxicity evaluation document.
 
 Nothing is random. Exactly one set of confusion counts fits each printed row; scores are placed on both sides of a
 threshold to give those counts, ordered so that the AUC of each language is the printed one, and placed so that the AUC
@@ -47,7 +47,7 @@ LANGUAGES: Final = (
 README: Final = """SIMULATED predictions, made by hitmiss itself.
 
 The files predictions/baseline_<language>.csv have no real text and no model behind them. Their labels, scores and
-thresholds are laid out so that the figures are those of the table that the documentation of the multilingual toxicity
+thresholds are laid out so that the numbers are those of the table that the documentation of the multilingual toxicity
 project prints for its TF-IDF + logistic regression baseline:
 
 hitmiss toxicity --config configs/detoxify_multilingual.yaml --pred_dir predictions --run_tag baseline \\

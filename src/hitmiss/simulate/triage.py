@@ -202,7 +202,7 @@ def about(share: float, seed: int) -> str:
 
 hitmiss {__version__} made it with its own code (hitmiss.simulate.triage, seed {seed}, share {share:g}). There is no image
 behind it, no person and no model: ids, labels, verdicts, confidences and times come from a random number generator.
-Figures computed from it say nothing about any real system.
+Numbers computed from it say nothing about any real system.
 
 dataset.jsonl   the items: id, image, label, meta.source
 results.jsonl   verdicts of one agent without and with tools, {TRIALS} trials each, in the form of the triage document

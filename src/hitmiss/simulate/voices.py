@@ -33,7 +33,7 @@ codecs.tsv   which codecs the evaluation is put through
 detector.*   a small detector trained on train.tsv
 
 {spoofs}
-Figures on this data show that the software works. They say nothing about real voices.
+Numbers on this data show that the software works. They say nothing about real voices.
 """
 CODECS: Final = (
     "codec\tname\tsample_rate\tq1\tunit\n"

@@ -10,6 +10,7 @@ import polars as pl
 
 from hitmiss.conclude.slices import weak_slices
 from hitmiss.core.errors import DataError
+from hitmiss.core.number_bands import with_bands
 from hitmiss.core.results import Estimate, Results
 from hitmiss.findings.wording import explain, told
 from hitmiss.reports import campaigns
@@ -167,9 +168,9 @@ def _single_slices(
     if not isinstance(whole, HistogramDisplay) or len(evaluation.members) > 2:
         return []
     ends = float(whole.edges[0]), float(whole.edges[-1])
-    made = list[FigureView]()
+    made, trials = list[FigureView](), with_bands(member.trials, [names])
     for row in [row for row in grid.rows if row.average is None][:MOST_SINGLE]:
-        own = member.trials.keep(pl.col(names[0]) == row.labels[0])
+        own = trials.keep(pl.col(names[0]) == row.labels[0])
         try:
             display = HistogramDisplay.from_trials(own, bins=SMALL_BINS)
         except DataError:
