@@ -156,7 +156,7 @@ class _Conversations:
         self.worker = worker
         self.most = worker.plan.settings.max_connections or UNDER_WAY
         self.tasks: dict[asyncio.Task[dict[str, object]], tuple[int, Call]] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: asyncio.Runner | None = None  # turns Ctrl-C into a cancellation, which no library swallows
         self._models: dict[str, LanguageModel] = {}
         self._roles: dict[str, LanguageModel] = {}
 
@@ -167,19 +167,18 @@ class _Conversations:
 
     def begin(self, at: int, call: Call) -> None:
         """Begin a conversation."""
-        if self._loop is None:
-            self._open()
-        assert self._loop is not None
+        if self._runner is None:
+            self._runner = self._open()
         with _quiet():
             asked = self._models[call.model]
-            task = self._loop.create_task(self.worker.converse(call, asked, self._roles))
+            task = self._runner.get_loop().create_task(self.worker.converse(call, asked, self._roles))
         self.tasks[task] = (at, call)
 
     def finished(self) -> Results:
         """Wait for an answer, and yield what is there; a fault of the machine ends the run."""
-        assert self._loop is not None
+        assert self._runner is not None
         with _quiet():
-            self._loop.run_until_complete(asyncio.wait(list(self.tasks), return_when=asyncio.FIRST_COMPLETED))
+            self._runner.run(asyncio.wait(list(self.tasks), return_when=asyncio.FIRST_COMPLETED))
         for error in [task.exception() for task in self.tasks if task.done() and not task.cancelled()]:
             if isinstance(error, HitmissError | KeyboardInterrupt):
                 raise error
@@ -196,22 +195,20 @@ class _Conversations:
 
     def close(self) -> None:
         """Give up what is under way, and close the connections."""
-        if self._loop is None:
+        if self._runner is None:
             return
         with _quiet():
             for task in self.tasks:
                 task.cancel()
             closing = [model.api.aclose() for model in (*self._models.values(), *self._roles.values())]
             with suppress(Exception, asyncio.CancelledError):
-                self._loop.run_until_complete(_all((*self.tasks, *closing)))
+                self._runner.run(_all((*self.tasks, *closing)))
             with suppress(Exception):
-                self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-                self._loop.run_until_complete(self._loop.shutdown_default_executor())
-            self._loop.close()
+                self._runner.close()
             gc.collect()  # connections and streams that were left open warn when they are collected: collect them here
-        self._loop = None
+        self._runner = None
 
-    def _open(self) -> None:
+    def _open(self) -> asyncio.Runner:
         worker = self.worker
         need("inspect_ai", "llm")
         require_plain_environment()
@@ -222,7 +219,7 @@ class _Conversations:
                 how = worker.plan.variant(name)
                 self._models[name] = open_language_models([how.model], how.settings, *given)[how.model]
             self._roles = open_roles(worker.plan.settings, *given)
-            self._loop = asyncio.new_event_loop()
+        return asyncio.Runner()
 
 
 async def _all(waiting: tuple[object, ...]) -> None:
