@@ -140,7 +140,8 @@ def test_without_the_token_nobody_gets_in(nodes: Nodes, shards: Path) -> None:
 
 
 def test_the_loss_of_the_head_is_one_sentence(nodes: Nodes, shards: Path, tmp_path: Path) -> None:
-    process = slowly(tmp_path, scoring(nodes, shards), seconds=20)  # the other nodes could finish shorter tasks without it
+    # the other nodes could finish shorter tasks without it
+    process = slowly(tmp_path, scoring(nodes, shards), seconds=20)
     until(process, lambda: len(list(tmp_path.iterdir())) > 1)
     assert nodes.head is not None
     nodes.head.kill()
