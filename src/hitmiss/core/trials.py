@@ -26,8 +26,8 @@ from hitmiss.core.kinds import ABSTAIN, FAILED, ScoreKind
 from hitmiss.core.read_spec import WeightKind, label_text, refuse_unkind
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Array, Floats
-from hitmiss.core.tally import check_label, digest_of_cells
-from hitmiss.core.weights import not_allowed, weigh
+from hitmiss.core.tally import Tally, check_label, digest_of_cells
+from hitmiss.core.weights import effective_weights, not_allowed, weigh
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,6 +273,18 @@ class Trials:
     def has_rows(self) -> bool:
         """Whether every trial is a row; trials beyond memory are counted by cells (`engine.counted`)."""
         return True
+
+    @property
+    def size(self) -> NDArray[np.int64]:
+        """The number of trials that each row stands for."""
+        return np.ones(self.frame.height, dtype=np.int64)
+
+    @property
+    def tally(self) -> Tally:
+        """The scores, counted; trials without one (failed calls) are left out, sampling weights add up to their size."""
+        scores, weights = self.column("score"), effective_weights(self)
+        there = scores.is_not_null().to_numpy()
+        return Tally.of(self.label[there], scores.drop_nulls().to_numpy(), None if weights is None else weights[there])
 
     @property
     def is_short(self) -> bool:

@@ -21,6 +21,7 @@ from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns, OneClassColumns, Rows, Sample
+from hitmiss.engine.weighted import columns_of_trials
 from hitmiss.metrics.counts import OUTCOMES
 from hitmiss.stats.delong import RocSteps
 from hitmiss.stats.enough_units import (
@@ -115,19 +116,16 @@ class TalliedTrials(Trials):
         """Empty: the items were counted and not kept."""
         return ""
 
-    def columns(self, one_class: OneClassColumns | None = None) -> TalliedColumns:
-        """Return the columns of the cells, as `measure` needs them."""
-        return TalliedColumns(self, one_class or OneClassColumns())
-
     def keep(self, condition: pl.Expr) -> TalliedTrials:
         """Return the trials of the cells for which a polars expression is true."""
         rows = self.frame.select(condition.arg_true()).to_series().to_numpy().astype(np.intp)
         return replace(self, frame=self.frame[rows], size=self.size[rows], scored=SomeCells(self.scored, rows))
 
-    @cached_property
-    def whole(self) -> TalliedSample:
-        """All its cells as one sample."""
-        return TalliedSample(self.columns(), np.arange(self.frame.height))
+    @property
+    def tally(self) -> Tally:
+        """The scores of all its cells, counted."""
+        positive = self.label == 1
+        return self.scored.tally(np.flatnonzero(positive), np.flatnonzero(~positive))
 
     @property
     def is_short(self) -> bool:
@@ -177,6 +175,14 @@ class TalliedColumns(Columns):
     ) -> Sample:
         """Return the sample of some cells."""
         return TalliedSample(self, rows, run or {}, slice or {})
+
+
+@columns_of_trials.register
+def columns_of_cells(
+    trials: TalliedTrials, one_class: OneClassColumns | None = None, _pools_targets: bool = False
+) -> TalliedColumns:
+    """Return the columns of cells: targets were told apart when the trials were counted."""
+    return TalliedColumns(trials, one_class or OneClassColumns())
 
 
 @dataclass(frozen=True, eq=False)

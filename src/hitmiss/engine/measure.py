@@ -137,13 +137,7 @@ def measure_design(
     if trials.header.weight is not None:
         plan = weighted_plan(trials, plan)
     only = OneClassColumns(chosen.negative_only, chosen.positive_only)
-    if trials.has_rows:
-        columns = columns_of_trials(trials, only, bool(groupings) and by_target(trials, groupings))
-    else:
-        from hitmiss.engine.counted import TalliedTrials
-
-        assert isinstance(trials, TalliedTrials)
-        columns = trials.columns(only)
+    columns = columns_of_trials(trials, only, bool(groupings) and by_target(trials, groupings))
     questions = [prepare_metric(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError.of("no-trials")

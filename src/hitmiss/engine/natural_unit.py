@@ -18,7 +18,6 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.text_codes import is_text
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Sample
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.measurement import Measurement
 from hitmiss.stats.enough_units import LEAST_EFFECTIVE, Sizes, effective_units, enough
@@ -80,8 +79,7 @@ def _are_enough(trials: Trials, unit: Sequence[str], level: float) -> bool:
 def _sizes(trials: Trials, column: str) -> Sizes:
     """Return how many positives and how many negatives each value of a column has."""
     codes = trials.frame[column].cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1
-    count = trials.size.astype(np.float64) if isinstance(trials, TalliedTrials) else np.ones(len(codes))
-    is_positive, n = trials.label == 1, int(codes.max(initial=-1)) + 1
+    is_positive, count, n = trials.label == 1, trials.size, int(codes.max(initial=-1)) + 1
     return (
         np.bincount(codes[is_positive], count[is_positive], n),
         np.bincount(codes[~is_positive], count[~is_positive], n),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Final
 
 import numpy as np
@@ -36,8 +36,9 @@ MOST_WEIGHTS: Final = 1 << 28
 UNDRAWN: Final = Remark.of("no-interval/weights-undrawn")
 
 
+@singledispatch
 def columns_of_trials(trials: Trials, one_class: OneClassColumns | None = None, pools_targets: bool = False) -> Columns:
-    """Return the columns of trials, with or without sampling weights."""
+    """Return the columns of trials, with or without sampling weights; each kind of trials has its own."""
     kind = Columns if trials.header.weight is None else WeightedColumns
     return kind(trials, one_class or OneClassColumns(), pools_targets)
 

@@ -25,6 +25,7 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.draws import RunUnits
 from hitmiss.engine.natural_unit import USUAL_UNITS, natural_candidates
 from hitmiss.engine.prepare import form_of, inside
+from hitmiss.engine.weighted import columns_of_trials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.evaluation.tandem import with_verifier
 from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs, says_probability
@@ -298,7 +299,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
 
 def _has_lone_unit(trials: TalliedTrials, unit: str) -> bool:
     """Whether all trials of a class are one unit: bona fide trials have no attack, and are drawn one by one, by id."""
-    columns = trials.columns()
+    columns = columns_of_trials(trials)
     codes, values = columns.asked_codes(unit)
     return RunUnits(unit, codes, columns.positive, len(values)).lone is not None
 

@@ -13,8 +13,6 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
-from hitmiss.core.weights import effective_weights
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point
 from hitmiss.stats.forms.least_cost import MinimumCost
 
@@ -138,20 +136,11 @@ def tally_of(trials: Trials, counted: Tally | None = None) -> Tally:
     """
     if counted is not None:
         return counted
-    tally = trials.whole.tally if isinstance(trials, TalliedTrials) else _counted(trials)
+    tally = trials.tally
     if not tally.has_both_classes:
         only = trials.header.positive if tally.n_positive else trials.header.negative
         raise DataError.of("no-curve", only=only) if len(tally.score) else DataError.of("no-curve/scores")
     return tally
-
-
-def _counted(trials: Trials) -> Tally:
-    scores = trials.column("score")
-    there = scores.is_not_null().to_numpy()
-    weights = effective_weights(trials)
-    if weights is None:
-        return Tally.of(trials.label[there], scores.drop_nulls().to_numpy())
-    return Tally.of(trials.label[there], scores.drop_nulls().to_numpy(), weights[there])
 
 
 def operating_points(

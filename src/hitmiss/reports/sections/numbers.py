@@ -7,7 +7,6 @@ from typing import Final
 
 from hitmiss.core.kinds import FAILED
 from hitmiss.core.trials import Trials
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.findings.wording import explain
 from hitmiss.metrics.counts import Counts
 from hitmiss.reports.evaluations import RUN, Evaluation
@@ -84,6 +83,4 @@ def _confusion(evaluation: Evaluation) -> Table | None:
 
 
 def _decided(trials: Trials) -> Counts[float]:
-    if isinstance(trials, TalliedTrials):
-        return trials.whole.counts
-    return Counts.of(trials.label, trials.column("decision").fill_null(FAILED).to_numpy())
+    return Counts.of(trials.label, trials.column("decision").fill_null(FAILED).to_numpy(), trials.size)
