@@ -193,3 +193,27 @@ def test_a_plan_says_why_a_pilot_has_no_interval(tmp_path: Path, capsys: Capture
     assert run(words) == 3
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["code"].startswith("bare-pilot") and "4" in error["message"] and "speaker" in error["message"]
+
+
+def test_a_plan_over_crossed_units_says_which_of_them_is_counted(capsys: Capture) -> None:
+    """The number is that of one of the two, not of their pairs."""
+    words = [
+        "-m",
+        "accuracy",
+        "--value",
+        "0.9",
+        "--width",
+        "0.04",
+        "--per-unit",
+        "20",
+        "--alike",
+        "0.2",
+        "--json",
+        "--unit",
+    ]
+    needs = []
+    for unit in ("speaker", "speaker,attack"):
+        assert run(["plan", *words, unit]) == 0
+        needs += json.loads(capsys.readouterr().out)["needs"]
+    assert needs[0]["of"] == "speaker" and needs[0]["count"] == needs[1]["count"]
+    assert needs[1]["of"] == "of the more numerous of speaker × attack, the other in proportion"

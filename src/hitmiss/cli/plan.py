@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -130,7 +131,7 @@ def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Plann
         else:
             error = by_units(own, assumed.per_unit, assumed.alike)
             basis = f"{basis}, {assumed.per_unit:g} trials per unit alike by {assumed.alike:g}"
-            name = " × ".join(asked.units) or "units"
+            name = _counted(asked.units) or "units"
             found.append(_planned(metric, error, wish, name, assumed.per_unit, basis))
     return found
 
@@ -170,8 +171,20 @@ def _widths(pilot: str, key: str | None, asked: Design, reading: ReadSpec, wish:
     why = next((e.note for e in wanted if has_code(e.note, "no-interval")), None)
     if not known and why is not None:
         raise DataError.of("bare-pilot/why", metric=wanted[0].metric, why=why)
-    unit = " × ".join(results.design.units if results.design is not None else asked.units) or "units"
+    unit = _counted(results.design.units if results.design is not None else asked.units) or "units"
     return [_line(e, wish, unit, Path(pilot).name) for e in known]
+
+
+def _counted(units: Sequence[str]) -> str:
+    """Say what a number of units counts: of crossed ones the more numerous, because an error shrinks with both.
+
+    With r times as many of each and r times the trials, every part of the variance (of either unit, and inside) is 1/r.
+
+    >>> _counted(["speaker"]), _counted(["speaker", "attack"])
+    ('speaker', 'of the more numerous of speaker × attack, the other in proportion')
+    """
+    named = " × ".join(units)
+    return named if len(units) < 2 else f"of the more numerous of {named}, the other in proportion"
 
 
 def _line(e: Estimate, wish: Wish, unit: str, name: str) -> Planned:
@@ -202,8 +215,8 @@ def _differences(pilot: list[str], key: str | None, asked: Design, reading: Read
     count = float(len(trials))
     units = made.design.units if made.design is not None else asked.units
     if units:
-        count = float(trials.frame.select(trials.own(name) for name in units[:1]).n_unique())
-    unit = " × ".join(units) or "trials"
+        count = float(max(trials.frame[trials.own(name)].n_unique() for name in units))
+    unit = _counted(units) or "trials"
     found = []
     for d in made:
         if not d.slice and d.average is None and d.mdd is not None and d.delta is not None:
