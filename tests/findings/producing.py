@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import shlex
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 import hitmiss as hm
 from hitmiss.core.errors import HitmissError
@@ -32,8 +35,11 @@ def recorded() -> Iterator[list[Finding]]:
         Finding.__init__ = plain  # type: ignore[method-assign]
 
 
-def assert_produces(code: str, case: Case, folder: Path) -> None:
-    """Check that a case makes the finding of a code, and that its sentence is complete wherever it is read."""
+def assert_produces(code: str, case: Case, folder: Path, named: str = "") -> None:
+    """Check that a case makes the finding of a code, and that its sentence is complete wherever it is read.
+
+    `named` is what the sentence must name: a file, a row, an option or a value of the case.
+    """
     with contextlib.chdir(folder), recorded() as found:
         out, err = io.StringIO(), io.StringIO()
         try:
@@ -51,3 +57,25 @@ def assert_produces(code: str, case: Case, folder: Path) -> None:
         assert f.text
         assert str(f)
         assert f.to_dict()["code"] == code
+    assert any(named in f.text for f in made), made[0].text
+
+
+@contextlib.contextmanager
+def lacking(*packages: str) -> Iterator[None]:
+    """Be a machine without some packages."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in packages:
+            for known in [n for n in sys.modules if n == name or n.startswith(f"{name}.")]:
+                patch.setitem(sys.modules, known, None)
+            patch.setitem(sys.modules, name, None)
+        yield
+
+
+def without(name: str, call: Callable[[], object]) -> Callable[[], object]:
+    """Return a call on a machine that lacks a package."""
+
+    def called() -> object:
+        with lacking(name):
+            return call()
+
+    return called

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.findings.producing import Case, assert_produces
+from tests.findings.producing import Case, assert_produces, without
 
 import hitmiss as hm
 from hitmiss.attacks import audio, codec_plan, ecg, image, recordings, windows
@@ -38,19 +37,6 @@ HEAD = Header("bonafide", "spoof", "raw")
 
 def trials() -> Trials:
     return Trials(Trials.of([1, 0, 1, 0], [3.0, 1.0, 2.0, 2.5], item=list("abcd")).frame, HEAD)
-
-
-def without(name: str, call: Callable[[], object]) -> Callable[[], object]:
-    """Call something on a machine that lacks a package."""
-
-    def lacking() -> object:
-        with pytest.MonkeyPatch.context() as patch:
-            for known in [n for n in sys.modules if n == name or n.startswith(f"{name}.")]:
-                patch.setitem(sys.modules, known, None)
-            patch.setitem(sys.modules, name, None)
-            return call()
-
-    return lacking
 
 
 def header(text: str, samples: str | None = None) -> Callable[[], object]:

@@ -126,7 +126,7 @@ def _tuned(
             kept = guaranteed_threshold(tally, guarantee.rate, guarantee.limit, level=guarantee.level, scale=scale)
             choices = dict.fromkeys(SEARCHES, kept)
     except DataError as error:
-        raise DataError.of("refused-3", group=group, error=error) from None
+        raise DataError.of("refused-3", group=group, error=error.found) from None
     at_default = _figure(tally, scale.to_inside(DEFAULT), maximize)
     row = Tuned(group, len(own), own.n_positive, choices, search, at_default)
     if other is None:

@@ -36,7 +36,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="read both files with the positive class that a higher score means ({--positive?})",
     ),
     "no-old-threshold": Entry(ERROR, "there is no threshold of the old classifier for {group}", fix="known: {known}"),
-    "no-pairs": Entry(ERROR, "no text is in both files"),
+    "no-pairs": Entry(
+        ERROR,
+        "a share of {share:g} takes all {n:,} texts for choosing thresholds, so none is left to judge",
+        fix="give more texts, or a smaller share",
+    ),
     "repeated-texts": Entry(ERROR, "an id stands twice in a file; give one row for each text"),
     "texts-differ": Entry(
         ERROR,
