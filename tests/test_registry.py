@@ -223,6 +223,26 @@ def test_a_name_taken_before_the_built_ins_are_loaded(tmp_path: Path) -> None:
     ]
 
 
+def test_a_metric_is_found_without_the_other_families(tmp_path: Path) -> None:
+    """A name of the list imports its own family; a synonym and a name of no metric look through all of them."""
+    said = run(
+        """
+        import sys
+        from hitmiss.core.registry import all_metrics, find_metric, known_name
+        print(find_metric("eer").name, [m in sys.modules for m in ("hitmiss.metrics.detection", "hitmiss.metrics.triage")])
+        print(known_name("F1-fake"), known_name("nothing"), "hitmiss.metrics.triage" in sys.modules)
+        print(find_metric("t_eer").function.__name__, "coverage" in all_metrics())
+        """,
+        tmp_path,
+    )
+    assert said.splitlines() == ["eer [True, False]", "f1_fake nothing True", "t_eer_of_trials True"]
+
+
+@pytest.mark.parametrize("asked", ["from hitmiss.metrics import triage", "from hitmiss.metrics import *; coverage"])
+def test_families_and_names_can_be_imported_first(asked: str, tmp_path: Path) -> None:
+    assert run(f"{asked}\nprint('triage' in dir(sys.modules['hitmiss.metrics']))", tmp_path) == "True\n"
+
+
 def installed(folder: Path, name: str, target: str) -> None:
     """A package as installers leave it, with one entry point."""
     write(folder / f"{name}-1.0.dist-info" / "METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -278,6 +298,7 @@ def test_other_names_cannot() -> None:
 
 def test_metrics_are_listed_in_order() -> None:
     assert hm.metrics.__all__ == sorted(hm.metrics.__all__)
+    assert set(hm.metrics.__all__) == set(hm.metrics.HOMES) <= set(dir(hm.metrics))
     assert list(all_metrics()) == sorted(all_metrics())
 
 

@@ -24,7 +24,7 @@ from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 F = TypeVar("F", bound=Callable[..., float])
 Kind = Literal["metric", "reader", "protocol", "detector", "attack", "codec"]
 HOMES: dict[Kind, tuple[str, ...]] = {
-    "metric": ("hitmiss.metrics",),
+    "metric": ("hitmiss.metrics.families",),
     "reader": ("hitmiss.io.readers",),
     "protocol": ("hitmiss.protocols",),
     "detector": ("hitmiss.detection.opening",),
@@ -32,6 +32,8 @@ HOMES: dict[Kind, tuple[str, ...]] = {
     "codec": ("hitmiss.attacks.codecs",),
 }
 """The modules that register the built-in entries; imported when a name of their kind is first looked up."""
+LISTED: dict[Kind, str] = {"metric": "hitmiss.metrics"}
+"""Packages that list, in `HOMES`, the module of each name, so that one name can be looked up without the other modules."""
 _entries: dict[Kind, dict[str, Any]] = {kind: {} for kind in HOMES}
 _origins: dict[tuple[Kind, str], str] = {}
 _loaded: set[str] = set()
@@ -224,7 +226,7 @@ def known_name(name: str) -> str:
     >>> known_name("AUROC"), known_name("minDCF"), known_name("eer"), known_name("nothing")
     ('roc_auc', 'min_dcf', 'eer', 'nothing')
     """
-    _load("metric")
+    _load("metric", name)
     if name in _entries["metric"]:
         return name
     return _spellings().get(_folded(name), name)
@@ -321,7 +323,7 @@ def _made(kind: Kind, name: str) -> Any:
 
 def find(kind: Kind, name: str) -> Any:
     """Return the entry of that name, or raise `UnknownName`; plug-ins are searched only if it is not built in."""
-    _load(kind)
+    _load(kind, name)
     if name in _entries[kind]:
         return _made(kind, name)
     known = all_of(kind)
@@ -358,11 +360,22 @@ def load_plugin_file(path: str | Path) -> None:
         raise UsageError.of("plug-not-loaded", path_name=path.name, name=type(error).__name__, error=error) from error
 
 
-def _load(kind: Kind) -> None:
-    if kind not in _loaded:
-        _loaded.add(kind)
-        for module in HOMES[kind]:
-            importlib.import_module(module)
+def _load(kind: Kind, name: str = "") -> None:
+    """Import the modules that register a kind; for a name, only the module it is listed under if that registers it."""
+    if kind in _loaded or (name and _load_listed(kind, name)):
+        return
+    _loaded.add(kind)
+    for module in HOMES[kind]:
+        importlib.import_module(module)
+
+
+def _load_listed(kind: Kind, name: str) -> bool:
+    """Import the module that a name is listed under, and return whether the name is registered now."""
+    if kind in LISTED and name not in _entries[kind]:
+        homes: dict[str, str] = importlib.import_module(LISTED[kind]).HOMES
+        if name in homes:
+            importlib.import_module(homes[name])
+    return name in _entries[kind]
 
 
 def _load_plugins() -> None:
