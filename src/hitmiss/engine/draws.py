@@ -171,19 +171,7 @@ class Draws:
         if self.weights is None:
             return None
         n, known = self.units(sample, labelled)[0], self.degrees(sample, labelled) + 1.0
-        unit = " × ".join(self.plan.unit)
-        # Even the whole range of fewer units would not hold the truth as often as the level says.
-        if n < enough(self.plan.level):
-            return (
-                Remark.of("no-interval/alone", unit=unit)
-                if n == 1
-                else Remark.of("no-interval/only-draw", n=n, unit=unit)
-            )
-        if known < LEAST_EFFECTIVE:
-            return Remark.of(
-                "no-interval/say-no-more-equal", n=n, unit=unit, known=known, part=", for one class" if labelled else ""
-            )
-        return None
+        return why_too_few(n, known, self.plan.unit, self.plan.level, labelled)
 
     def units(self, sample: Sample, labelled: bool = True) -> tuple[int, float]:
         """Return how many units a sample holds, and the effective number (see `stats.enough_units.effective`).
@@ -345,6 +333,21 @@ class Draws:
             kinds.append(UnitKind(np.where(alone[own], -1, own), stratum[own], not (side == 3).any()))
         crossed = np.all([kind.number >= 0 for kind in kinds], axis=0)  # in other pairs only one of the units varies
         return UnitBlocks.of([*kinds, UnitKind(np.where(crossed, pairs, -1), every)], 2)
+
+
+def why_too_few(n: int, known: float, unit: Sequence[str], level: float, labelled: bool = True) -> str | None:
+    """Say why some units, of which an error knows as much as of `known` equal ones, are too few for a level."""
+    name = " × ".join(unit)
+    # Even the whole range of fewer units would not hold the truth as often as the level says.
+    if n < enough(level):
+        return (
+            Remark.of("no-interval/alone", unit=name) if n == 1 else Remark.of("no-interval/only-draw", n=n, unit=name)
+        )
+    if known < LEAST_EFFECTIVE:
+        return Remark.of(
+            "no-interval/say-no-more-equal", n=n, unit=name, known=known, part=", for one class" if labelled else ""
+        )
+    return None
 
 
 def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:

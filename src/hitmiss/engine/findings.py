@@ -117,6 +117,14 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-test/made-several-metrics": Entry(NOTE, "no test: made of several metrics"),
     "no-test/slices-share-trials-resample": Entry(NOTE, "no test: these slices share trials; resample a {--unit?}"),
     "no-interval/no-width": Entry(NOTE, "no interval: {why}", short="{why}"),
+    "no-interval/no-error-shown": Entry(
+        NOTE,
+        "no interval: it is the same without any one unit, so nothing shows how uncertain it is",
+        short="it is the same without any one unit, so nothing shows how uncertain it is",
+    ),
+    "no-interval/parts": Entry(
+        NOTE, "no interval: that of {part} shows no error", short="that of {part} shows no error"
+    ),
     "few-of-class/identity": Entry(NOTE, "only {few} {part}"),
     "mean-over-some/identities": Entry(NOTE, "over {defined} of {n_values} identities"),
     "undefined/no-text": Entry(NOTE, "undefined: no {part} text there"),

@@ -5,6 +5,7 @@ No other module calls the formulas (`stats.intervals`). The first rule that appl
     none, with its reason                          the metric forbids it; fitted; items repeat; too few units
     Wilson, order statistics                       a share, a quantile of independent trials
     DeLong, Newcombe at the ends                   an area without draws, single or paired
+    DeLong over units                              the areas of identities and their means, over units
     exact bound; Wilson over units                 no error seen; all hits in one unit
     percentile, BCa                                asked for
     Student on the form's scale                    units
@@ -39,6 +40,7 @@ from hitmiss.stats.forms.base import Form, Functional, Located
 from hitmiss.stats.forms.composite import Composite, Difference, Expression, Extreme, Mean
 from hitmiss.stats.forms.crossing import Crossing
 from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.influence import Expansion
 from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.optimism import growth_of_least_cost
 from hitmiss.stats.scale import Ends
@@ -46,6 +48,7 @@ from hitmiss.stats.students_t import MANY, t_quantile
 
 __all__ = [
     "AT_END",
+    "DELONG_OVER_UNITS",
     "FEW_ERRORS",
     "NO_ERROR",
     "ONE_UNIT",
@@ -55,12 +58,14 @@ __all__ = [
     "area_interval",
     "choose_interval",
     "ends_of_draws",
+    "expanded_interval",
     "share_interval",
 ]
 
 SAME: Final = Remark.of("no-interval/same-replicates")
 ONE_UNIT: Final = Remark.of("no-interval/one-unit")
 OVER_UNITS: Final = "wilson over units"
+DELONG_OVER_UNITS: Final = "delong over units"
 FEW_ERRORS: Final = "jeffreys"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
 AT_END: Final = Remark.of("no-interval/at-end")
@@ -147,6 +152,21 @@ def area_interval(of: RocSteps | Tally, level: float = 0.95) -> Ends:
     if not deviation:
         return intervals.area_score_interval(steps.area, int(steps.n), int(steps.n_other), level)
     return intervals.on_scale(steps.area, deviation, (0.0, 1.0), level, steps.degrees)
+
+
+def expanded_interval(value: float, of: Expansion, level: float = 0.95) -> Interval:
+    """Return the interval of an area, or of a mean of areas, by what units add to it, on the scale of `area_interval`.
+
+    The degrees of freedom are those of units (see `students_t`). If no unit adds anything, the value is not certain, but
+    nothing shows how uncertain it is.
+    """
+    variance = of.variance
+    if not variance > 0.0 or not 0.0 < value < 1.0:
+        return Interval(note=Remark.of("no-interval/no-error-shown"))
+    if not of.degrees > 0.0:
+        return Interval(note=ONE_UNIT)
+    ends = intervals.on_scale(value, math.sqrt(variance), (0.0, 1.0), level, of.degrees)
+    return Interval.of(ends, DELONG_OVER_UNITS if of.shares else "delong")
 
 
 def _of_sample(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interval:

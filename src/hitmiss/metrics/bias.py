@@ -22,6 +22,7 @@ from hitmiss.core.tally import check_label, check_trials, check_weight
 from hitmiss.metrics.ranking import roc_auc
 
 POWER = -5.0
+OVERALL_WEIGHT = 0.25
 SMALL_POWER, NO_POWER = 1e-3, 1e-30
 KINDS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 
@@ -90,6 +91,16 @@ def power_mean(values: ArrayLike, p: float = POWER) -> float:
     return float(top * float(np.mean((held / top) ** p)) ** (1.0 / p))
 
 
+def power_mean_slopes(values: ArrayLike, p: float = POWER) -> NDArray[np.float64]:
+    """Return how fast a power mean rises with each of its values: (vᵢ / M)^(p − 1) / n. All values must be above 0.
+
+    >>> power_mean_slopes([0.5, 0.5]).tolist(), power_mean_slopes([0.5, 1.0], p=1).tolist()
+    ([0.5, 0.5], [0.5, 0.5])
+    """
+    given = np.asarray(values, dtype=np.float64)
+    return np.asarray((given / power_mean(given, p)) ** (p - 1.0) / len(given))
+
+
 RANGES: Final = dict.fromkeys((*KINDS, "bias_score"), (0.0, 1.0))
 """The least and greatest possible values of each number; higher is better."""
 
@@ -108,7 +119,7 @@ def bias_score(
     per_identity: Mapping[str, Sequence[float]],
     *,
     p: float = POWER,
-    overall_weight: float = 0.25,
+    overall_weight: float = OVERALL_WEIGHT,
 ) -> BiasScore:
     """Compute the final number of the Jigsaw competition from the AUCs of each identity.
 

@@ -616,7 +616,7 @@ def _units(run: Run, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool_]], level: float) -> Results:
-    estimates, notes = measure_bias(run.measured, members, level=level)
+    estimates, notes = measure_bias(run.measured, members, level=level, unit=_unit_of_bias(run, results))
     own = [pl.col(prefixed(name)).null_count().alias(name) for name in members]
     blanks = run.predictions.frame.select(own).row(0, named=True)
     notes += [f"{c}: {n:,} blank cells were taken as not mentioning it" for c, n in blanks.items() if n]
@@ -626,6 +626,12 @@ def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool
         warnings=merged(results.warnings, tuple(notes)),
         signature=f"{results.signature}|{render({'identities': '+'.join(members)})}" if results.signature else "",
     )
+
+
+def _unit_of_bias(run: Run, results: Results) -> tuple[str, ...]:
+    """Return the unit of the other numbers; the labels of one text are not independent, so texts are units of theirs."""
+    named = () if results.design is None else run.measured.unit_names(results.design.units)
+    return named or (("item",) if run.measured.has_targets else ())
 
 
 def _rows(run: Run, results: Results) -> list[Row]:
