@@ -216,4 +216,7 @@ def test_a_plan_over_crossed_units_says_which_of_them_is_counted(capsys: Capture
         assert run(["plan", *words, unit]) == 0
         needs += json.loads(capsys.readouterr().out)["needs"]
     assert needs[0]["of"] == "speaker" and needs[0]["count"] == needs[1]["count"]
-    assert needs[1]["of"] == "of the more numerous of speaker × attack, the other in proportion"
+    assert needs[1]["of"] == "speaker or attack" and needs[1]["units"] == ["speaker", "attack"]
+    assert run(["plan", *[word for word in words if word != "--json"], "speaker,attack"]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "speaker or attack: the more numerous of them is counted; the other grows in proportion"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MDD_POWER = 0.8
 """The power for which a comparison states its smallest detectable difference."""
+Units = Sequence[str] | None
+"""Names of the units that are counted; None: single trials."""
 PILOT = "A pilot: a score file, or results (.json); two score files to plan a comparison. None: plan from assumptions."
 
 
@@ -55,6 +57,7 @@ class Planned:
     trials: int
     reached: float
     basis: str
+    units: tuple[str, ...] = ()
 
 
 def plan(
@@ -98,16 +101,19 @@ def plan(
     )
     printing.out(f"needed for {goal} at level {asked.level:g}")
     printing.out_table(["metric", "needed", "trials", kind, "from"], rows)
+    for units in dict.fromkeys(p.units for p in found if len(p.units) > 1):
+        printing.out(f"{_counted(units)}: the more numerous of them is counted; the other grows in proportion")
 
 
-def _planned(metric: str, error: Error, wish: Wish, of: str, per: float, basis: str) -> Planned:
+def _planned(metric: str, error: Error, wish: Wish, units: Units, per: float, basis: str) -> Planned:
     from hitmiss.stats.planning import needed
 
     target = wish.difference if wish.width is None else wish.width / 2.0
     assert target is not None
     need = needed(error, target, wish.level, None if wish.difference is None else wish.power)
     what = "width" if wish.difference is None else "difference"
-    return Planned(metric, what, need.count, of, round(need.count * per), need.reached, basis)
+    trials = round(need.count * per)
+    return Planned(metric, what, need.count, _counted(units), trials, need.reached, basis, tuple(units or ()))
 
 
 def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Planned]:
@@ -127,12 +133,11 @@ def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Plann
                 f"{basis}, correlation {assumed.correlation:g}",
             )
         if assumed.per_unit is None:
-            found.append(_planned(metric, Error(own, 1.0), wish, "trials", 1.0, basis))
+            found.append(_planned(metric, Error(own, 1.0), wish, None, 1.0, basis))
         else:
             error = by_units(own, assumed.per_unit, assumed.alike)
             basis = f"{basis}, {assumed.per_unit:g} trials per unit alike by {assumed.alike:g}"
-            name = _counted(asked.units) or "units"
-            found.append(_planned(metric, error, wish, name, assumed.per_unit, basis))
+            found.append(_planned(metric, error, wish, asked.units, assumed.per_unit, basis))
     return found
 
 
@@ -171,32 +176,32 @@ def _widths(pilot: str, key: str | None, asked: Design, reading: ReadSpec, wish:
     why = next((e.note for e in wanted if has_code(e.note, "no-interval")), None)
     if not known and why is not None:
         raise DataError.of("bare-pilot/why", metric=wanted[0].metric, why=why)
-    unit = _counted(results.design.units if results.design is not None else asked.units) or "units"
-    return [_line(e, wish, unit, Path(pilot).name) for e in known]
+    units = results.design.units if results.design is not None else asked.units
+    return [_line(e, wish, units, Path(pilot).name) for e in known]
 
 
-def _counted(units: Sequence[str]) -> str:
-    """Say what a number of units counts: of crossed ones the more numerous, because an error shrinks with both.
+def _counted(units: Units) -> str:
+    """Say what a number counts: trials without units; of crossed units the more numerous.
 
     With r times as many of each and r times the trials, every part of the variance (of either unit, and inside) is 1/r.
 
-    >>> _counted(["speaker"]), _counted(["speaker", "attack"])
-    ('speaker', 'of the more numerous of speaker × attack, the other in proportion')
+    >>> _counted(None), _counted([]), _counted(["speaker"]), _counted(["speaker", "attack"])
+    ('trials', 'units', 'speaker', 'speaker or attack')
     """
-    named = " × ".join(units)
-    return named if len(units) < 2 else f"of the more numerous of {named}, the other in proportion"
+    return "trials" if units is None else " or ".join(units) or "units"
 
 
-def _line(e: Estimate, wish: Wish, unit: str, name: str) -> Planned:
+def _line(e: Estimate, wish: Wish, units: Units, name: str) -> Planned:
     from hitmiss.stats.planning import Error, quantiles
 
     assert e.low is not None and e.high is not None
     drawn = e.units is not None
+    counted = units if drawn else None
     count = float(e.units or e.n)
     spread = quantiles(e.units_effective or count, drawn, wish.level, None)
     error = Error((e.high - e.low) / (2.0 * spread), count, drawn)
-    basis = f"{name}: {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {count:,.0f} {unit if drawn else 'trials'}"
-    return _planned(e.metric, error, wish, unit if drawn else "trials", e.n / count, basis)
+    basis = f"{name}: {e.value:.4f} [{e.low:.4f}, {e.high:.4f}], {count:,.0f} {_counted(counted)}"
+    return _planned(e.metric, error, wish, counted, e.n / count, basis)
 
 
 def _differences(pilot: list[str], key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
@@ -216,11 +221,11 @@ def _differences(pilot: list[str], key: str | None, asked: Design, reading: Read
     units = made.design.units if made.design is not None else asked.units
     if units:
         count = float(max(trials.frame[trials.own(name)].n_unique() for name in units))
-    unit = _counted(units) or "trials"
+    counted = units or None
     found = []
     for d in made:
         if not d.slice and d.average is None and d.mdd is not None and d.delta is not None:
             error = Error(d.mdd / quantiles(count, False, asked.level, MDD_POWER), count, bool(units))
-            basis = f"pilot: difference {d.delta:+.4f}, error {error.error:.4f}, {count:,.0f} {unit}"
-            found.append(_planned(d.metric, error, wish, unit, len(trials) / count, basis))
+            basis = f"pilot: difference {d.delta:+.4f}, error {error.error:.4f}, {count:,.0f} {_counted(counted)}"
+            found.append(_planned(d.metric, error, wish, counted, len(trials) / count, basis))
     return found

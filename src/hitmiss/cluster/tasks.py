@@ -1,7 +1,8 @@
 """Ray tasks as an executor: `RayTasks(cluster)(function, arguments)` yields results in the order of the arguments.
 
 A task whose process or machine dies is repeated: functions are pure, so the result has the same bits. A task that
-kills one process after another is reported.
+kills one process after another is reported. Where the caller stops early, the few tasks that were begun end unheard:
+`ray.cancel` of a task that ends at that moment aborts the calling process (a failed check in Ray's task_manager.cc).
 """
 
 from __future__ import annotations
@@ -36,17 +37,12 @@ class RayTasks:
         task = ray.remote(_call).options(num_cpus=1, max_retries=RETRIES)
         sent = ray.put(Sent.of(function))
         waiting: deque[tuple[ObjectRef, tuple[object, ...]]] = deque()
-        try:
-            for given in arguments:
-                waiting.append((task.remote(sent, Sent.of(given)), given))
-                if len(waiting) >= self.most:
-                    yield self._result(*waiting.popleft())
-            while waiting:
+        for given in arguments:
+            waiting.append((task.remote(sent, Sent.of(given)), given))
+            if len(waiting) >= self.most:
                 yield self._result(*waiting.popleft())
-        finally:
-            reachable = ray.is_initialized() and not self.cluster.is_lost
-            for reference, _ in waiting if reachable else ():  # the caller has stopped: these results are not needed
-                ray.cancel(reference, force=True)
+        while waiting:
+            yield self._result(*waiting.popleft())
 
     def _result(self, reference: ObjectRef, given: tuple[object, ...]) -> Any:
         try:
