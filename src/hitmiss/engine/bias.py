@@ -18,7 +18,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.columns import Columns
 from hitmiss.engine.draws import RunUnits, why_too_few
-from hitmiss.engine.interval import Interval, area_interval, expanded_interval
+from hitmiss.engine.interval import Interval, area_without_draws, expanded_interval
 from hitmiss.engine.measurement import with_interval
 from hitmiss.metrics.bias import KINDS, OVERALL_WEIGHT, POWER, bias_score, power_mean_slopes
 from hitmiss.stats.enough_units import error_units
@@ -98,8 +98,7 @@ class Texts:
         part = "toxic" if n1 == few else "non-toxic"
         note = Remark.of("few-of-class/identity", few=few, part=part) if few < FEW else None
         row = replace(row, value=PairShare().value(tally), note=note)
-        ends = (math.nan, math.nan) if self.unit else area_interval(tally, self.level)
-        return row if math.isnan(ends[0]) else replace(row, low=ends[0], high=ends[1], method="delong")
+        return row if self.unit else with_interval(row, area_without_draws(tally, self.level))
 
     def with_error(self, row: Estimate, of: Expansion | str | None) -> Estimate:
         """Return an estimate with the interval by what units add to it, or with the reason why it has none."""

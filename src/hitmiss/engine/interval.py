@@ -56,6 +56,7 @@ __all__ = [
     "SAME",
     "Interval",
     "area_interval",
+    "area_without_draws",
     "choose_interval",
     "ends_of_draws",
     "expanded_interval",
@@ -154,6 +155,12 @@ def area_interval(of: RocSteps | Tally, level: float = 0.95) -> Ends:
     return intervals.on_scale(steps.area, deviation, (0.0, 1.0), level, steps.degrees)
 
 
+def area_without_draws(of: RocSteps | Tally, level: float = 0.95) -> Interval:
+    """Return the same interval with the name of its method."""
+    steps = RocSteps.of_tally(of) if isinstance(of, Tally) else of
+    return Interval.of(area_interval(steps, level), "delong" if steps.variance else "newcombe")
+
+
 def expanded_interval(value: float, of: Expansion, level: float = 0.95) -> Interval:
     """Return the interval of an area, or of a mean of areas, by what units add to it, on the scale of `area_interval`.
 
@@ -178,10 +185,10 @@ def _of_sample(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interval:
         return Interval.of(intervals.quantile_interval(value.ordered, value.share, plan.level), "order statistics")
     if plan.bootstrap and not (form.is_area and drawn.is_delong and not plan.unit):
         return _of_draws(form, drawn, plan)
-    if form.is_area:
+    if form.is_area and not plan.unit:
         steps = drawn.steps()
         assert steps is not None
-        return Interval.of(area_interval(steps, plan.level), "delong" if steps.variance else "newcombe")
+        return area_without_draws(steps, plan.level)
     return Interval()
 
 
