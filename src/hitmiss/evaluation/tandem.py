@@ -44,6 +44,8 @@ def complete(trials: Trials, key: object, protocol: Protocol, said: ReadSpec) ->
     if protocol.claims_speaker:
         trials = with_pairs(trials)
     for column, own in protocol.split.items():
+        if len(own) != 2:
+            raise DataError.of("bad-split", column=column, names=own)
         if column in trials.frame.columns:
             head = replace(trials.header, slices=(*trials.header.slices, *own))
             trials = trials.put(head, **_split(column, own))
@@ -83,6 +85,8 @@ def with_pairs(trials: Trials) -> Trials:
         check_classes(made)
     numbers = head.numbers
     if SASV not in made.columns:  # the only score is that of the whole system
+        if "score" not in made.columns:
+            raise DataError.of("no-score/system")
         made, numbers = made.with_columns(pl.col("score").alias(SASV)), (*numbers, SASV)
     slices = tuple(dict.fromkeys((*head.slices, SPEAKER, UTTERANCE)))
     return Trials.from_frame(made, replace(head, slices=slices, numbers=numbers))
