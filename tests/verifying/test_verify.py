@@ -183,7 +183,7 @@ def test_the_parts_of_a_triage_are_recomputed_too(folder: Path, edit: str) -> No
 
 TANDEM: dict[str, tuple[Edit, str]] = {
     "claimed speakers": (lambda d: d["design"]["protocol"].update(claims_speaker=True), "have no score"),
-    "one name for a split": (lambda d: d["design"]["protocol"].update(split={"model": ["a"]}), "give two names"),
+    "one name for a split": (lambda d: d["design"]["protocol"].update(split={"model": ["a"]}), "a list of 2"),
 }
 
 
@@ -234,6 +234,12 @@ def test_a_signature_is_of_calibrated_scores_by_its_choice_and_not_by_a_word(fol
     name = "score-affine"
     signature = json.loads(claim(name, folder).read_text(encoding="utf-8"))["signature"]
     code, text = said(["verify", signature, *verify_words(name)], folder)
+    assert code == 2 and "calibrated scores" in text, text
+    fitted = ["--recalibrate-on", "triage_one.jsonl", "--bootstrap", "0", "-o", "fitted.json"]
+    code, text = said(["triage", "triage_one.jsonl", *fitted], folder)
+    assert code == 0, text
+    signature = json.loads((folder / "fitted.json").read_text(encoding="utf-8"))["signature"]
+    code, text = said(["verify", signature, "triage_one.jsonl"], folder)
     assert code == 2 and "calibrated scores" in text, text
 
 

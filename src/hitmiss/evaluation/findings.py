@@ -40,11 +40,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "the protocol judges a whole system with claimed speakers, and these trials have no score",
         fix="give a file with scores, or a protocol for verdicts",
     ),
-    "bad-split": Entry(
-        ERROR,
-        "the protocol splits the column {column!r} into {names!r}",
-        fix="give two names: what the column means for positives, and for negatives",
-    ),
     "no-old-threshold": Entry(ERROR, "there is no threshold of the old classifier for {group}", fix="known: {known}"),
     "no-pairs": Entry(
         ERROR,

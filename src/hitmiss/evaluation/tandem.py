@@ -44,8 +44,6 @@ def complete(trials: Trials, key: object, protocol: Protocol, said: ReadSpec) ->
     if protocol.claims_speaker:
         trials = with_pairs(trials)
     for column, own in protocol.split.items():
-        if len(own) != 2:
-            raise DataError.of("bad-split", column=column, names=own)
         if column in trials.frame.columns:
             head = replace(trials.header, slices=(*trials.header.slices, *own))
             trials = trials.put(head, **_split(column, own))
@@ -107,7 +105,7 @@ def check_classes(frame: pl.DataFrame) -> None:
         )
 
 
-def _split(column: str, names: tuple[str, ...]) -> Mapping[str, pl.Expr]:
+def _split(column: str, names: tuple[str, str]) -> Mapping[str, pl.Expr]:
     """Return a column that means one thing for positives and another for negatives as a column for each."""
     positive, negative = names
     own = pl.col(column)
