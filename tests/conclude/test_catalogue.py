@@ -10,9 +10,9 @@ import pytest
 from tests.source import SOURCE, trees
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.finding import ERROR, Entry, Finding, Option
+from hitmiss.core.finding import ERROR, Amount, Entry, Finding, Option
 from hitmiss.findings import catalogue
-from hitmiss.findings.render import HTML, LATEX, PYTHON, TERMINAL, parts_of, write
+from hitmiss.findings.render import HTML, LATEX, PYTHON, TERMINAL, parts_of, said, write
 
 CATALOGUE = list(catalogue.everything())
 CODES = {code for _, code, _ in CATALOGUE}
@@ -107,3 +107,12 @@ MADE |= {f"{option}-unused" for option in ("weights", "layers", "precision", "co
 def test_no_entry_is_left_over() -> None:
     source = "\n".join(p.read_text(encoding="utf-8") for p in SOURCE.rglob("*.py") if p.name != "findings.py")
     assert {code for code in CODES - MADE if f'"{code}"' not in source} == set()
+
+
+@pytest.mark.parametrize(("metric", "unit"), [("eer", " percentage points"), ("cllr", "")])
+def test_a_difference_without_a_sign_has_the_unit_and_the_digits_of_one_with_a_sign(metric: str, unit: str) -> None:
+    delta = Amount.turned(0.025, metric, -0.031, 0.081, sign=1)
+    signed, plain, far = (said(a).partition(" [")[0] for a in (delta, delta.beside(0.025), delta.as_far(0.025)))
+    assert far.endswith(unit) and far == signed.removeprefix("+") and signed.startswith("+")
+    assert plain.split("\N{NO-BREAK SPACE}")[0] == far.removesuffix(unit)
+    assert ("%" in plain) == bool(unit) and "%" not in far

@@ -87,7 +87,7 @@ def test_a_changed_file_does_not_verify(tmp_path: Path, capsys: pytest.CaptureFi
     for given in (str(results), signature):
         assert run(["verify", given, f"{tmp_path}:run", "--json"]) == 1
         answer = json.loads(capsys.readouterr().out)
-        assert any(line.startswith("data: claimed") for line in answer["differences"])
+        assert any(line.startswith("data: claimed") for line in answer["differs"])
         assert not any("files" in line for line in answer["not_recomputed"])
 
 

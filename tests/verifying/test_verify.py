@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from collections.abc import Callable
@@ -10,7 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from claims import CLAIMS, claim, said, verify_words, write_files
+from claims import CLAIMS, claim, run, said, verify_words, write_files
 
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.results import Results
@@ -177,6 +179,68 @@ def test_the_parts_of_a_triage_are_recomputed_too(folder: Path, edit: str) -> No
     (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
     code, text = said(["verify", "edited.json", *verify_words(name)], folder)
     assert code == 1, text
+
+
+TANDEM: dict[str, tuple[Edit, str]] = {
+    "claimed speakers": (lambda d: d["design"]["protocol"].update(claims_speaker=True), "have no score"),
+    "one name for a split": (lambda d: d["design"]["protocol"].update(split={"model": ["a"]}), "a list of 2"),
+}
+
+
+@pytest.mark.parametrize("edit", TANDEM)
+def test_rules_of_a_tandem_in_the_claim_of_a_triage_are_refused(folder: Path, edit: str) -> None:
+    name = "triage-one"
+    path = folder / f"{name}.json"
+    document = json.loads((path if path.exists() else claim(name, folder)).read_text(encoding="utf-8"))
+    TANDEM[edit][0](document)
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    code, text = said(["verify", "edited.json", *verify_words(name)], folder)
+    assert code == 3 and TANDEM[edit][1] in text, text
+
+
+@pytest.mark.parametrize("name", ["compare", "score-warned"])
+def test_the_json_of_a_verification_holds_what_was_recomputed_and_what_differs(folder: Path, name: str) -> None:
+    path = folder / f"{name}.json"
+    document = json.loads((path if path.exists() else claim(name, folder)).read_text(encoding="utf-8"))
+    table = "differences" if name == "compare" else "estimates"
+    answer = answered(folder, path.name, name, 0)
+    assert answer["holds"] and answer["differs"] == []
+    assert answer[table] == document[table]
+    document[table][0]["low"] = -0.5
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    answer = answered(folder, "edited.json", name, 1)
+    assert not answer["holds"] and answer["differs"] and answer[table][0]["low"] != -0.5
+
+
+def answered(folder: Path, given: str, name: str, code: int) -> dict[str, Any]:
+    """What `verify --json` prints of a claim, without what it says on stderr."""
+    out = io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out):
+        assert run(["verify", given, *verify_words(name), "--json"]) == code
+    return json.loads(out.getvalue())  # type: ignore[no-any-return]
+
+
+def test_a_signature_is_of_calibrated_scores_by_its_choice_and_not_by_a_word(folder: Path) -> None:
+    """Rows of a part that is called calibration are no calibrated scores."""
+    rows = [f"i{k},{'fake' if k % 3 else 'real'},{k * 7 % 11},{'calibration' if k % 2 else 'test'}" for k in range(40)]
+    (folder / "parts.csv").write_text("id,label,score,part\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    words = ["score", "parts.csv", "--positive", "fake", "-m", "eer", "--where", "part=calibration", "-o", "part.json"]
+    code, text = said(words, folder)
+    assert code == 0, text
+    signature = json.loads((folder / "part.json").read_text(encoding="utf-8"))["signature"]
+    assert "calibration" in signature
+    code, text = said(["verify", signature, "parts.csv"], folder)
+    assert code == 0, text
+    name = "score-affine"
+    signature = json.loads(claim(name, folder).read_text(encoding="utf-8"))["signature"]
+    code, text = said(["verify", signature, *verify_words(name)], folder)
+    assert code == 2 and "calibrated scores" in text, text
+    fitted = ["--recalibrate-on", "triage_one.jsonl", "--bootstrap", "0", "-o", "fitted.json"]
+    code, text = said(["triage", "triage_one.jsonl", *fitted], folder)
+    assert code == 0, text
+    signature = json.loads((folder / "fitted.json").read_text(encoding="utf-8"))["signature"]
+    code, text = said(["verify", signature, "triage_one.jsonl"], folder)
+    assert code == 2 and "calibrated scores" in text, text
 
 
 CONTESTS: dict[str, Edit] = {

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hitmiss.claims.open import open_run, runs_inside
 from hitmiss.core.design import (
@@ -46,6 +46,9 @@ from hitmiss.io.fetch import expand
 
 if TYPE_CHECKING:
     from hitmiss.protocols.toxicity import Board, Run
+
+FITTED: Final = ("calibration=", "recalibration=")
+"""How the choices of a signature begin that say on which other rows scores or confidences were fitted."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ def replayed_signature(parts: dict[str, str], files: Files, reading: ReadSpec) -
     """Measure again what the parts of a signature describe."""
     if "compare" in parts:
         raise UsageError.of("comparison-signature")
-    if "calibrat" in parts.get("choices", ""):
+    if any(choice.startswith(FITTED) for choice in parts.get("choices", "").split("+")):
         raise UsageError.of("calibrated-signature")
     protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
     if protocol is not None and protocol.reader and "decisions:" in parts.get("choices", ""):

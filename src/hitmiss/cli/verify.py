@@ -74,7 +74,7 @@ def verify(
     if json:
         said = {
             "holds": checked.holds,
-            "differences": list(checked.differences),
+            "differs": list(checked.differences),
             "not_recomputed": list(checked.not_recomputed),
             **({"criteria": list(map(str, remarks))} if remarks else {}),
         }

@@ -130,7 +130,7 @@ def _claim(d: Difference, made: Comparison, draws: int | None) -> tuple[Finding,
         return Finding("difference-not-tested", subject, {**values, "note": d.note or "no test"}), NOT_SHOWN
     if d.verdict not in (A_BETTER, B_BETTER):
         if d.mdd is not None:
-            values["least"] = Finding("would-have-shown", subject, {"delta": delta.beside(d.mdd)})
+            values["least"] = Finding("would-have-shown", subject, {"delta": delta.as_far(d.mdd)})
         return Finding("no-difference", subject, values), NOT_SHOWN
     overturned = _overturned(d, made, values)
     if overturned is not None:

@@ -111,6 +111,11 @@ def schema_of(kind: object, defs: dict[str, Json]) -> dict[str, Json]:
     return {"type": JSON_TYPES[kind]}
 
 
+def _is_fixed(kind: Any) -> bool:
+    """Whether a type is of tuples of one length, as `tuple[str, str]` is."""
+    return get_origin(kind) is tuple and Ellipsis not in get_args(kind)
+
+
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
@@ -119,10 +124,13 @@ def _hints(kind: Any) -> dict[str, Any]:
 def fit(kind: type[T], value: object, where: tuple[str, ...] = ()) -> T:
     """Convert a value to a type, or raise `InvalidField`.
 
-    A tuple accepts a list, and a float accepts an integer.
+    A tuple accepts a list, of its own length if it has one, and a float accepts an integer.
 
     >>> fit(dict[str, float], {"a": 1})
     {'a': 1.0}
+    >>> fit(tuple[str, str], ["a"])
+    Traceback (most recent call last):
+    hitmiss.core.convert.InvalidField: : it must be a list of 2
     """
     found: T = _fit(kind, value, where)
     return found
@@ -142,7 +150,10 @@ def _fit(kind: Any, value: object, where: tuple[str, ...]) -> Any:
     if origin in (tuple, list):
         if not isinstance(value, list | tuple):
             raise InvalidField(where, "it must be a list", value)
-        return origin(_fit(inner[0], v, (*where, str(i))) for i, v in enumerate(value))
+        kinds = inner if _is_fixed(kind) else inner[:1] * len(value)
+        if len(kinds) != len(value):
+            raise InvalidField(where, f"it must be a list of {len(kinds)}", value)
+        return origin(_fit(k, v, (*where, str(i))) for i, (k, v) in enumerate(zip(kinds, value, strict=True)))
     if origin in (dict, Mapping) or is_dataclass(kind):
         if is_dataclass(kind):
             return value if isinstance(value, kind) else declare(kind, value, where=where)  # type: ignore[arg-type]

@@ -132,6 +132,8 @@ class Amount:
     high: float | None = None
     like: tuple[float, float] | None = None
     signed: bool = False
+    apart: bool = False
+    """Whether it is a difference without a sign; one of shares is given in percentage points, as signed ones are."""
     plain: bool = False
     """Whether it is exact, as a chance level is: it gets no more digits than it needs."""
 
@@ -153,6 +155,10 @@ class Amount:
         """Return another number of the same metric, with as many digits."""
         ends = (self.low, self.high) if self.low is not None and self.high is not None else self.like
         return Amount(value, self.metric, like=ends)
+
+    def as_far(self, value: float) -> Amount:
+        """Return another difference of the same metric, without a sign and with as many digits."""
+        return replace(self.beside(value), apart=True)
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""

@@ -142,7 +142,7 @@ class Protocol:
     claims_speaker: bool = False
     verdicts: bool = False
     rule_of_30: tuple[str, ...] = ()
-    split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    split: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     asv: Literal["", "pairs", "sources"] = ""
     asv_columns: Mapping[str, str] = field(default_factory=dict)
     asv_key_columns: Mapping[str, str] = field(default_factory=dict)

@@ -35,6 +35,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "a higher score of the new classifier means {negative}",
         fix="read both files with the positive class that a higher score means ({--positive?})",
     ),
+    "no-score/system": Entry(
+        ERROR,
+        "the protocol judges a whole system with claimed speakers, and these trials have no score",
+        fix="give a file with scores, or a protocol for verdicts",
+    ),
     "no-old-threshold": Entry(ERROR, "there is no threshold of the old classifier for {group}", fix="known: {known}"),
     "no-pairs": Entry(
         ERROR,

@@ -83,6 +83,8 @@ def with_pairs(trials: Trials) -> Trials:
         check_classes(made)
     numbers = head.numbers
     if SASV not in made.columns:  # the only score is that of the whole system
+        if "score" not in made.columns:
+            raise DataError.of("no-score/system")
         made, numbers = made.with_columns(pl.col("score").alias(SASV)), (*numbers, SASV)
     slices = tuple(dict.fromkeys((*head.slices, SPEAKER, UTTERANCE)))
     return Trials.from_frame(made, replace(head, slices=slices, numbers=numbers))
@@ -103,7 +105,7 @@ def check_classes(frame: pl.DataFrame) -> None:
         )
 
 
-def _split(column: str, names: tuple[str, ...]) -> Mapping[str, pl.Expr]:
+def _split(column: str, names: tuple[str, str]) -> Mapping[str, pl.Expr]:
     """Return a column that means one thing for positives and another for negatives as a column for each."""
     positive, negative = names
     own = pl.col(column)

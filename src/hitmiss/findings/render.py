@@ -190,7 +190,7 @@ def _amount(a: Amount) -> str:
     own = Estimate(a.metric, a.value, a.low, a.high)
     digits = places([own if a.like is None else Estimate(a.metric, a.value, *a.like)], scale)
     number, ends = figure(a.value, digits, scale), interval(own, digits, scale)
-    if not a.signed:
+    if not a.signed and not a.apart:
         return f"{number}{PER_CENT if scale != 1.0 else ''} {ends}".strip()
     unit = " percentage points" if scale != 1.0 else ""
-    return f"{'+' if a.value > 0 else ''}{number}{unit} {ends}".strip()
+    return f"{'+' if a.signed and a.value > 0 else ''}{number}{unit} {ends}".strip()

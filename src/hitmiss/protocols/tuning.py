@@ -116,7 +116,7 @@ def load_sides(
 
 
 def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
-    found = [n for n in (*own.trials.header.notes, *(other.trials.header.notes if other else ())) if "decided" not in n]
+    found = [*own.trials.header.notes, *(other.trials.header.notes if other else ())]
     if other is not None:
         seen = {s.sha256: s.name for s in own.trials.header.sources}
         same = [s.name for s in other.trials.header.sources if s.sha256 in seen]

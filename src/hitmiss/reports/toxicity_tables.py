@@ -95,7 +95,7 @@ def tables(board: Board, full: bool = True) -> list[Table]:
 def _summary(board: Board) -> Table:
     rows = []
     for row in board.rows:
-        plain = [TableCell(c.text) for c in _cells(board, row, FIRST[2:])]
+        plain = [c if row.name == "worst" else TableCell(c.text) for c in _cells(board, row, FIRST[2:])]
         rows.append(
             (TableCell(row.name), _count(row.n or None), _count(row.n_positive), *_cells(board, row, FIRST[:2]), *plain)
         )
