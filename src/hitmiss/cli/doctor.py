@@ -53,15 +53,11 @@ def doctor(json: Annotated[bool, JSON] = False) -> None:
 def examine() -> Iterator[Finding]:
     """Return every finding, in the order of printing."""
     yield Finding("hitmiss", "ok", __version__)
-    yield _interpreter()
+    yield Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield from _packages()
     yield _bytecode()
     yield _threads()
     yield _clock()
-
-
-def _interpreter() -> Finding:
-    return Finding("python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
 
 
 def _packages() -> Iterator[Finding]:

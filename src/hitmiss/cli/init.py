@@ -64,7 +64,7 @@ def init(
     found = propose(given, key, protocol, reading, (lambda q: q.proposed) if yes else _asked)
     asked = {"metrics": metric, "by": by, "unit": unit}
     printing.out(f"\n{_told(found)}")
-    artifacts.write(output, _toml(found, asked, Path(output).parent))
+    artifacts.write(output, "\n".join([*_lines(found, asked, Path(output).parent), ""]))
     printing.out(f"\nwrote {output}; next:\n  {_command(found, output)}")
 
 
@@ -133,11 +133,6 @@ def _told(found: Proposal) -> str:
     }
     lines = printing.aligned([(name, value) for name, value in roles.items() if value])
     return "\n".join([*lines, *(f"note: {note}" for note in head.notes)])
-
-
-def _toml(found: Proposal, asked: Mapping[str, object], folder: Path) -> str:
-    """Return the settings file; what is only proposed, as slices, stands in a comment."""
-    return "\n".join([*_lines(found, asked, folder), ""])
 
 
 def _lines(found: Proposal, asked: Mapping[str, object], folder: Path) -> Iterator[str]:

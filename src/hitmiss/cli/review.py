@@ -207,7 +207,9 @@ def _show(summary: Summary, config: dict[str, object]) -> None:
         printing.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
         printing.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
     if summary.reviewers:
-        rows = [[p.name, p.role, f"{p.n:,}", _time(p.seconds)] for p in summary.reviewers]
+        rows = [
+            [p.name, p.role, f"{p.n:,}", "-" if p.seconds is None else f"{p.seconds:.1f} s"] for p in summary.reviewers
+        ]
         printing.out()
         printing.out_table(["name", "role", "verdicts", "median time"], rows)
 
@@ -217,7 +219,3 @@ def _alpha(a: Agreement) -> str:
         return f"undefined ({a.note})"
     ends = f"[{a.low:.4f}, {a.high:.4f}]" if a.low is not None and a.high is not None else f"no interval: {a.note}"
     return f"{a.alpha:.4f} {ends} over {a.n_items:,} items"
-
-
-def _time(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds:.1f} s"

@@ -320,11 +320,7 @@ def _by_code(found: Sequence[str], family: Family | None, positive: str | None, 
     coded = [w for w in found if code_of(w)]
     both = tuple({"positive": positive, "positive_value": code} for code in ("1", "0"))
     wrong = tuple(Problem(AMBIGUOUS, w) if w in coded else _problem(w, coded) for w in found)
-    return Reading(positive, negative or _other_name(family, positive), (), (), wrong, choices=both)
-
-
-def _other_name(family: Family, positive: str) -> str:
-    return family.sides(positive)[1][0]
+    return Reading(positive, negative or family.sides(positive)[1][0], (), (), wrong, choices=both)
 
 
 def _by_family(found: Sequence[str], family: Family, positive: str | None, negative: str | None) -> Reading:

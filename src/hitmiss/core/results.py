@@ -404,16 +404,12 @@ class Results(Presented):
             **note_fields(self.estimates),
             "reading": self.reading.to_plain() if self.reading is not None else None,
             "design": self.design.to_plain() if self.design is not None else None,
-            "content": self._content(),
+            "content": self.content or (self.behind.content if isinstance(self.behind, Trials) else ""),
             "questions": self.asked,
             "facts": dict(self.made_with),
             **({"decisions": self.decided} if self.decided else {}),
             "estimates": rows,
         }
-
-    def _content(self) -> str:
-        """Return the hash of the rows behind the numbers; computed only when written, because no table needs it."""
-        return self.content or (self.behind.content if isinstance(self.behind, Trials) else "")
 
     @property
     def asked(self) -> str:

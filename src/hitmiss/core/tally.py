@@ -100,7 +100,7 @@ class Tally:
     def of_ordered(cls, merged: Floats, is_positive: NDArray[np.bool_]) -> Tally:
         """Count trials given in ascending order of their scores."""
         n = len(merged)
-        positives = np.zeros(n + 1, dtype=_count_type(n))
+        positives = np.zeros(n + 1, dtype=np.int32 if n < 2**31 else np.int64)
         np.cumsum(is_positive, out=positives[1:])
         negatives = np.arange(n + 1, dtype=positives.dtype)
         negatives -= positives
@@ -305,10 +305,6 @@ def _weighted_class(score: Floats, weight: Array, is_positive: bool) -> Tally:
     zeros = np.zeros(int(present.sum()), dtype=weight.dtype)
     pos, neg = (weight[present], zeros) if is_positive else (zeros, weight[present])
     return Tally.of_counts(score[present], pos, neg)
-
-
-def _count_type(n: int) -> type[np.int32] | type[np.int64]:
-    return np.int32 if n < 2**31 else np.int64
 
 
 def _from_zero(cumulative: Array) -> Array:

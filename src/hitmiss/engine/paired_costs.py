@@ -10,7 +10,6 @@ import numpy as np
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample
-from hitmiss.engine.paired_shares import Mask
 from hitmiss.stats.forms.at_threshold import AtThreshold
 from hitmiss.stats.forms.base import Functional
 from hitmiss.stats.forms.least_cost import MinimumCost
@@ -38,7 +37,10 @@ def discordant_costs(question: Both, sample: PairedSample, draws: PairedDraws) -
     first, second = forms
     if first is None or second is None:
         return None
-    wrong = [_wrong(form, side) for form, side in ((first, part.a), (second, part.b))]
+    wrong = [
+        np.asarray((side.score >= form.threshold) != side.positive)
+        for form, side in ((first, part.a), (second, part.b))
+    ]
     n1, n0 = float(part.a.n_positive), float(part.a.n - part.a.n_positive)
     nothing = float(first.combine(0.0, n1, 0.0, n0))
     weights = float(first.combine(n1, n1, 0.0, n0)) - nothing, float(first.combine(0.0, n1, n0, n0)) - nothing
@@ -58,8 +60,3 @@ def _fixed(form: Functional, sample: Sample) -> AtThreshold | None:
     """Return a cost at the threshold at which a run is decided."""
     found = form.at_best(sample.tally) if isinstance(form, MinimumCost) and sample.tally.has_both_classes else form
     return found if isinstance(found, AtThreshold) else None
-
-
-def _wrong(form: AtThreshold, sample: Sample) -> Mask:
-    """Return which decisions are wrong."""
-    return np.asarray((sample.score >= form.threshold) != sample.positive)

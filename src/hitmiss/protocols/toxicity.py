@@ -501,7 +501,11 @@ def run_of(
         scale=scale,
     )
     rows = predictions.frame
-    is_stacked = group != LANGUAGE and len(groups) > 1 and (is_wide or _is_crossed(rows))
+    is_stacked = (
+        group != LANGUAGE
+        and len(groups) > 1
+        and (is_wide or rows["item"].n_unique() * rows["group"].n_unique() == rows.height)
+    )
     is_bare = one_each and bool(predictions.sources)  # without files, the digest also covers the items
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
     weight = () if predictions.repeated_by is None else (predictions.repeated_by,)
@@ -529,11 +533,6 @@ def run_of(
         asked=asked,
         threshold=told.given,
     )
-
-
-def _is_crossed(rows: pl.DataFrame) -> bool:
-    """Return whether every id occurs in every group: then the groups are labels of the same texts."""
-    return rows["item"].n_unique() * rows["group"].n_unique() == rows.height
 
 
 def _turned(predictions: Predictions, spec: ReadSpec) -> tuple[Predictions, ScoreScale]:
@@ -660,7 +659,7 @@ def _row(
 ) -> Row:
     n, positives = cells[0].n, cells[0].n_positive
     figures = {e.metric: e for e in cells}
-    rate, always = positives / n, _always(positives, n)
+    rate, always = positives / n, 2 * positives / (n + positives)
     return Row(name, figures, n, rate, always, positives, counts or counts_of(figures), rule, note=_notes(figures))
 
 
@@ -671,11 +670,6 @@ def counts_of(figures: Mapping[str, Estimate]) -> Counts[float]:
     tp = round((recall.value or 0.0) * positives)
     tn = round((accuracy.value or 0.0) * accuracy.n) - tp
     return Counts(tp, negatives - tn, positives - tp, tn)
-
-
-def _always(positives: int, n: int) -> float:
-    """Return the F1 of calling everything positive: 2r / (1 + r), where r is the share of positives."""
-    return 2 * positives / (n + positives)
 
 
 def _notes(figures: Mapping[str, Estimate]) -> str:

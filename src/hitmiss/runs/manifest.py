@@ -176,7 +176,7 @@ def differences(one: object, other: object, name: str = "") -> list[str]:
 
 def items_digest(items: Sequence[str]) -> str:
     """Return a short hash of ids in their order."""
-    return _hash("\x1f".join(items).encode("utf-8", "surrogatepass"))[:16]
+    return hashlib.sha256("\x1f".join(items).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _all(folder: Path, items: Sequence[str] | None, may_grow: bool = False) -> Iterator[tuple[int, dict[str, object]]]:
@@ -214,7 +214,3 @@ def _foreign(path: Path, name: object) -> DataError:
 def _sha(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _hash(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -153,7 +153,7 @@ class Run:
         self._heart.join()
         self._writer.close()
         with suppress(OSError, HitmissError):
-            if self._owner.is_held and _state(self.folder) != "complete":
+            if self._owner.is_held and str(load_manifest(self.folder)["state"]) != "complete":
                 self._save("interrupted" if isinstance(error, KeyboardInterrupt) else "stopped")
             if self._owner.is_held and error is not None and self.is_new and self._is_bare():
                 self._remove()
@@ -258,15 +258,12 @@ def _has_no_success(folder: Path) -> bool:
     An unreadable record may be a success.
     """
     try:
-        if load_manifest(folder)["state"] == "complete" or Owner(folder / OWNER).standing() not in (None, _myself()):
+        myself = os.getpid(), socket.gethostname()
+        if load_manifest(folder)["state"] == "complete" or Owner(folder / OWNER).standing() not in (None, myself):
             return False
         return all("error" in record for path in segments(folder) for record in SegmentReader(path).records())
     except HitmissError:
         return False
-
-
-def _myself() -> tuple[int, str]:
-    return os.getpid(), socket.gethostname()
 
 
 def _forget(folder: Path) -> None:
@@ -323,10 +320,6 @@ def _require_growth(
             wanted[name] = {key: new.get(key) for key in old}
         else:
             before[name] = new
-
-
-def _state(folder: Path) -> str:
-    return str(load_manifest(folder)["state"])
 
 
 def _now() -> str:

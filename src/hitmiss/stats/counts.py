@@ -53,7 +53,7 @@ def _fill_poisson(out: Bytes, rate: float, rng: Random) -> None:
     The probabilities are rounded down to multiples of 2⁻¹⁶. The few draws that fall into the remainder are drawn again
     from exactly the probabilities that the rounding left over, so the result is exact.
     """
-    odds = _LEVELS * _poisson_odds(rate)
+    odds = _LEVELS * np.array([math.exp(-rate + k * math.log(rate) - math.lgamma(k + 1)) for k in range(60)])
     whole = np.floor(odds)
     rest = (odds - whole) / np.sum(odds - whole)
     steps = np.cumsum(whole[whole > 0]).astype(np.uint16)
@@ -67,11 +67,6 @@ def _fill_poisson(out: Bytes, rate: float, rng: Random) -> None:
             np.add(part, mask.view(np.uint8), out=part)
         again = np.flatnonzero(np.greater_equal(bits, steps[-1], out=mask))
         part[again] = rng.choice(len(rest), size=len(again), p=rest)
-
-
-def _poisson_odds(rate: float) -> Floats:
-    """Return the probabilities of 0, 1, 2 …, up to where they vanish in double precision."""
-    return np.array([math.exp(-rate + k * math.log(rate) - math.lgamma(k + 1)) for k in range(60)])
 
 
 def _column_sums(counts: Bytes) -> Counts:

@@ -43,7 +43,7 @@ def fit_logistic(x: ArrayLike, y: ArrayLike, *, strength: float = 1.0, balanced:
     solution = np.zeros(table.shape[1])
     cost = _cost(table, positive, share, penalty, solution)
     for _ in range(STEPS):
-        chance = _sigmoid(table @ solution)
+        chance = np.asarray(0.5 * (1.0 + np.tanh(0.5 * (table @ solution))))
         gradient = penalty * solution + table.T @ (share * (chance - positive))
         curvature = (table * (share * chance * (1.0 - chance))[:, None]).T @ table + np.diag(penalty)
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
@@ -59,10 +59,6 @@ def fit_logistic(x: ArrayLike, y: ArrayLike, *, strength: float = 1.0, balanced:
         if before - cost <= CLOSE * abs(before):
             break
     return LogisticFit(solution[:-1], float(solution[-1]))
-
-
-def _sigmoid(z: Floats) -> Floats:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * z)))
 
 
 def _cost(table: Floats, positive: NDArray[np.bool_], share: Floats, penalty: Floats, solution: Floats) -> float:
