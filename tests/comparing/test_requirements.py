@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.at_prevalence import PARTS, at_prevalence
+from hitmiss.engine.at_prevalence import at_prevalence
 from hitmiss.engine.requirement import FAIL, NOT_SHOWN, PASS, judge, parse_requirement, read_requirements
 from hitmiss.stats.intervals import wilson
 
@@ -79,6 +80,14 @@ def test_what_is_not_true_is_rarely_passed_and_the_planned_number_of_trials_show
     assert 0.7 < shown.count(PASS) / 300 < 0.9, "planned for a power of 0.8"
 
 
+AT_SHARE = {
+    "precision": lambda p, recall, fpr: p * recall / (p * recall + (1 - p) * fpr),
+    "accuracy": lambda p, recall, fpr: p * recall + (1 - p) * (1 - fpr),
+    "f1": lambda p, recall, fpr: 2 * p * recall / (p * (1 + recall) + (1 - p) * fpr),
+}
+"""The numbers at a share of positives, by Bayes."""
+
+
 def rates(recall: tuple[int, int], fpr: tuple[int, int]) -> list[Estimate]:
     found = []
     for name, (k, n) in (("recall", recall), ("fpr", fpr)):
@@ -87,16 +96,16 @@ def rates(recall: tuple[int, int], fpr: tuple[int, int]) -> list[Estimate]:
     return found
 
 
-@given(st.integers(1, 40), st.integers(0, 40), st.sampled_from(sorted(PARTS)))
+@given(st.integers(1, 40), st.integers(0, 40), st.sampled_from(sorted(AT_SHARE)))
 def test_at_the_share_of_the_file_the_number_is_that_of_the_file(hits: int, alarms: int, metric: str) -> None:
     label = [1] * 40 + [0] * 60
     decision = [1] * hits + [0] * (40 - hits) + [1] * alarms + [0] * (60 - alarms)
     measured = hm.measure(Trials.of(label, decision=decision), [metric]).one(metric).value
-    found = at_prevalence(metric, 0.4, *rates((hits, 40), (alarms, 60)))
+    found = at_prevalence(find_metric(metric), 0.4, *rates((hits, 40), (alarms, 60)))
     assert found.value == pytest.approx(measured, abs=1e-12)
 
 
-@pytest.mark.parametrize("metric", sorted(PARTS))
+@pytest.mark.parametrize("metric", sorted(AT_SHARE))
 @pytest.mark.parametrize(
     ("share", "n", "recall", "fpr"), [(0.01, 300, 0.8, 0.05), (0.1, 1000, 0.9, 0.1), (0.5, 60, 0.7, 0.3)]
 )
@@ -104,12 +113,11 @@ def test_the_interval_at_another_prevalence_holds_the_truth(
     metric: str, share: float, n: int, recall: float, fpr: float
 ) -> None:
     rng = np.random.default_rng(7)
-    truth = PARTS[metric](share, recall, fpr)
-    assert truth is not None
+    truth = AT_SHARE[metric](share, recall, fpr)
     held = total = 0
     for _ in range(1000):
         k1, k0 = rng.binomial(n, recall), rng.binomial(n, fpr)
-        found = at_prevalence(metric, share, *rates((int(k1), n), (int(k0), n)))
+        found = at_prevalence(find_metric(metric), share, *rates((int(k1), n), (int(k0), n)))
         if found.low is not None and found.high is not None:
             total += 1
             held += found.low <= truth <= found.high

@@ -16,6 +16,7 @@ from hitmiss.core.design import Design
 from hitmiss.core.header import Header
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import find_metric
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials, stack
@@ -210,7 +211,7 @@ CASES: Mapping[str, tuple[Case, str]] = {
     "form-metric-made-hitmiss": (odd_form, "int"),
     "too-many-draws": (lambda: weighted_plan(trials(), SamplingPlan(bootstrap=10**9)), "12 rows"),
     "undefined/both-infinite": (infinite, ""),
-    "undefined/nothing-called-positive": (lambda: at_prevalence("precision", 0.1, blind(0.0), blind(0.0)), ""),
+    "undefined/nothing-called-positive": (lambda: at_prevalence(find_metric("precision"), 0.1, blind(0.0), blind(0.0)), ""),
     "no-test/resampling-biases": (
         lambda: hm.rank({n: trials(i, decision=[1, 0] * 6, confidence=[0.5] * N) for i, n in enumerate("abc")}, "ece"),
         "ece",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials
+from hitmiss.metrics.usual import AREA
 from hitmiss.protocols.triage import LISTS
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Recomputed:
     def verdict(self) -> dict[str, object]:
         """What the numbers allow to conclude, as `--json` prints it."""
         conclusions = import_module("hitmiss.conclude.verdict")  # by name: conclusions are above claims
-        primary = "roc_auc" if self.board is not None else self.results._primary
+        primary = AREA if self.board is not None else self.results._primary
         beside = conclusions.Beside(asides=() if self.extras is None else (self.extras,))
         found: dict[str, object] = json.loads(
             json.dumps(conclusions.conclude(self.results, primary, beside=beside).to_dict())

@@ -11,6 +11,7 @@ from hitmiss.cli.shared import GROUP, JSON, KEY
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
+from hitmiss.metrics.usual import OBJECTIVE
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -22,7 +23,7 @@ def threshold(
     validation: Annotated[list[str], arg(VALIDATION)],
     maximize: Annotated[
         str, opt("A metric of decisions: f1, accuracy, mcc, balanced_accuracy …", MEASURING, common=True)
-    ] = "f1",
+    ] = OBJECTIVE,
     search: Annotated[
         Literal["exact", "grid"], opt("exact: over observed scores; grid: 0.10, 0.11 … 0.90.", MEASURING, common=True)
     ] = "exact",

@@ -12,6 +12,7 @@ from hitmiss.cli.shared import FULL, GROUP, JSON, UNDEFINED
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, READING, WRITING, opt
+from hitmiss.metrics.usual import AREA, OBJECTIVE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -134,18 +135,18 @@ def _config(path: str | None) -> ToxicityConfig:
 def _honour(settings: ToxicityConfig, run: Run) -> None:
     """Apply the configuration: refuse settings that scoring cannot follow, and print a note about the others."""
     from hitmiss.core.errors import UnknownName, UsageError
-    from hitmiss.core.registry import resolve
+    from hitmiss.core.registry import known_name, resolve
     from hitmiss.evaluation.protocol import find_protocol
 
     asked, known = settings.evaluation, find_protocol("toxicity").metrics
     for name in asked.metrics or []:
-        if {"auc": "roc_auc", "rocauc": "roc_auc"}.get(name.lower(), name.lower().replace("-", "_")) not in known:
+        if known_name(name) not in known:
             raise UnknownName("metric in evaluation.metrics of the configuration", name, known)
     if asked.threshold_metric and "decision" not in resolve(asked.threshold_metric.lower())[1].columns:
         raise UsageError.of("threshold-metric", threshold_metric=asked.threshold_metric)
     is_asked = asked.threshold_metric is not None if asked.optimize_threshold is None else asked.optimize_threshold
     if is_asked and not all(rule.by_file for rule in run.rules.values()):
-        best = asked.threshold_metric or "f1"
+        best = asked.threshold_metric or OBJECTIVE
         printing.note(
             "! the configuration asks for thresholds that were chosen, and the files bring none: nothing is chosen on the data "
             f"that is scored. Choose on development data: hitmiss threshold DEV_FILES --maximize {best}"
@@ -239,7 +240,7 @@ def _print(board: Board, documented: bool, json: bool, results: str | None, full
 
     if json:
         document = {**board.results.to_dict(), "table": toxicity_tables.records(board)}
-        printing.out_with_verdict(document, conclude(board.results, "roc_auc"))
+        printing.out_with_verdict(document, conclude(board.results, AREA))
         return
     if documented:
         printing.out(toxicity_tables.documented_text(board).rstrip("\n"))
@@ -257,7 +258,7 @@ def _print(board: Board, documented: bool, json: bool, results: str | None, full
     printing.out()
     for line in remarks:
         printing.out(line)
-    concluded = conclude(board.results, "roc_auc")
+    concluded = conclude(board.results, AREA)
     room = None if full else terminal.room_under(tables, 2 + len(remarks))
     terminal.write_verdict(concluded, board.results.warnings, brief=printing.is_quiet(), room=room)
     if full:

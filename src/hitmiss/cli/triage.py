@@ -300,12 +300,13 @@ def _metrics(metric: list[str], trials: Trials, rule: Bins) -> list[str]:
     """Return the metrics to measure: those of the triage evaluation document, with other bins if asked for."""
     if metric or rule == Bins() or "confidence" not in trials.frame.columns:
         return metric
+    from hitmiss.core.registry import find_metric
     from hitmiss.evaluation.fitting import fitting
     from hitmiss.evaluation.protocol import find_protocol
 
-    settings = f"bins={rule.bins}, closed={rule.closed}"
     fits = fitting(list(find_protocol("triage").metrics), trials)[0]
-    return [f"{m}({settings})" if m in ("ece", "max_calibration_error") else m for m in fits]
+    is_binned = {m: {"bins", "closed"} <= find_metric(m).defaults.keys() for m in fits}
+    return [f"{m}(bins={rule.bins}, closed={rule.closed})" if is_binned[m] else m for m in fits]
 
 
 def _reliability(trials: Trials, rule: Bins, design: Design) -> Table:
@@ -376,7 +377,7 @@ def _title(evaluation: Triage, rule: Bins) -> str:
     ]
     if trials.header.decided:
         lines.append(f"decisions: {trials.header.decided}")
-    if any(e.metric.startswith("ece") for e in figures):
+    if any({"bins", "closed"} <= e.settings.keys() for e in figures):
         edges = "[lo, hi), the last closed" if rule.closed == "left" else "(lo, hi], the first closed"
         lines.append(f"ece: {rule.bins} equal bins, {edges}; no interval, as resampling inflates it")
     return "\n".join(lines)

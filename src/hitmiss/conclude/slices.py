@@ -12,6 +12,7 @@ from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value, run_of
 from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate
 from hitmiss.findings.wording import is_bounded, name_of
+from hitmiss.metrics.usual import AREA
 from hitmiss.stats.corrections import holm
 from hitmiss.stats.slice_tests import Figure, Tested, against_others, against_whole, shift
 
@@ -150,7 +151,7 @@ def _tests(family: Sequence[Estimate]) -> list[Tested]:
 def unfair(results: Sequence[Estimate], wholes: Sequence[Estimate]) -> list[Finding]:
     """Test the areas of every identity against that of all texts, and every gap against 0, corrected together."""
     tested: list[tuple[Estimate, Tested, str]] = []
-    area = {run_of(e): e for e in wholes if name_of(e.metric) == "roc_auc" and _has_ends(e)}
+    area = {run_of(e): e for e in wholes if name_of(e.metric) == AREA and _has_ends(e)}
     for e in results:
         if e.average == "gap" and _has_ends(e) and (p := p_of_zero(e)) is not None:
             assert e.value is not None

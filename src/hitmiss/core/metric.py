@@ -84,6 +84,8 @@ class Metric:
     answered: str = ""
     covers: Of = ""
     brought: tuple[str, ...] = ()
+    tied: str = ""
+    from_rates: bool = False
 
     @property
     def title(self) -> str:

@@ -66,6 +66,8 @@ def metric(
     covers: Of = "",
     name: str = "",
     brought: tuple[str, ...] = (),
+    tied: str = "",
+    from_rates: bool = False,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -129,6 +131,11 @@ def metric(
         The name of the metric, if it is not that of the function.
     brought
         Settings that trials may bring with them, each slice its own: the error rates of a speaker verifier.
+    tied
+        The metric under another rule for tied scores, shown beside it where ties change the number.
+    from_rates
+        Whether the number at any share of positives follows from recall and FPR, and rises with the one and falls with
+        the other.
 
     Returns
     -------
@@ -180,6 +187,8 @@ def metric(
             answered,
             covers,
             brought,
+            tied,
+            from_rates,
         )
         add("metric", called, entry, origin=function.__module__)
         return function

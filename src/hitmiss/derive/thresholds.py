@@ -17,6 +17,7 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.trials import TrialsLike, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.counts import Counts
+from hitmiss.metrics.usual import OBJECTIVE
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.trials import OfCounts
 
@@ -37,7 +38,7 @@ class ThresholdChoice:
 
 def best_threshold(
     tally: Tally | TrialsLike | ArrayLike,
-    maximize: str | MetricSpec | ArrayLike = "f1",
+    maximize: str | MetricSpec | ArrayLike = OBJECTIVE,
     search: str = "exact",
     scale: ScoreScale | None = None,
 ) -> ThresholdChoice:
@@ -80,7 +81,7 @@ def best_threshold(
     if search not in SEARCHES:
         raise UnknownName("search", search, SEARCHES)
     if not isinstance(maximize, str | MetricSpec):
-        tally, maximize = Tally.of(np.asarray(tally), np.asarray(maximize)), "f1"
+        tally, maximize = Tally.of(np.asarray(tally), np.asarray(maximize)), OBJECTIVE
     if not isinstance(tally, Tally):
         trials = demanded(tally, "best_threshold")
         refuse_sampling(trials, "the choice of a threshold")
@@ -104,7 +105,7 @@ def best_threshold(
     return ThresholdChoice(threshold, float(values[place]), str(maximize), search)
 
 
-def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | MetricSpec = "f1") -> Floats:
+def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | MetricSpec = OBJECTIVE) -> Floats:
     """Compute a metric of decisions at each threshold; NaN where it is undefined.
 
     >>> figures_at(Tally.of([1, 1, 0], [0.9, 0.4, 0.6]), [0.5, 0.4], "recall")

@@ -8,40 +8,30 @@ here rises with recall and falls with FPR.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from hitmiss.core.finding import Remark
+from hitmiss.core.metric import Metric
 from hitmiss.core.results import Estimate
-
-Rates = Callable[[float, float, float], float | None]
-
-
-def _precision(share: float, recall: float, fpr: float) -> float | None:
-    called = share * recall + (1 - share) * fpr
-    return share * recall / called if called > 0 else None
+from hitmiss.metrics.counts import at_share
+from hitmiss.stats.forms.trials import OfCounts
 
 
-def _accuracy(share: float, recall: float, fpr: float) -> float | None:
-    return share * recall + (1 - share) * (1 - fpr)
+def _at(metric: Metric, share: float, recall: float, fpr: float) -> float | None:
+    """Return the number of the outcomes that two rates give at a share of positives; None if it is undefined."""
+    form = metric.form() if metric.form is not None else None
+    assert isinstance(form, OfCounts), metric.name
+    value = float(form.of_counts(at_share(share, recall, fpr)))
+    return None if math.isnan(value) else value
 
 
-def _f1(share: float, recall: float, fpr: float) -> float | None:
-    return 2 * share * recall / (share * (1 + recall) + (1 - share) * fpr)
-
-
-PARTS: Final[Mapping[str, Rates]] = {"precision": _precision, "accuracy": _accuracy, "f1": _f1}
-"""The metrics that are known at another share of positives, from recall and FPR."""
-
-
-def at_prevalence(metric: str, share: float, recall: Estimate, fpr: Estimate) -> Estimate:
+def at_prevalence(metric: Metric, share: float, recall: Estimate, fpr: Estimate) -> Estimate:
     """Return a number as it would be with another share of positives.
 
     Parameters
     ----------
     metric
-        One of `PARTS`.
+        One that says that it follows from these rates.
     share
         The share of positives.
     recall, fpr
@@ -54,17 +44,17 @@ def at_prevalence(metric: str, share: float, recall: Estimate, fpr: Estimate) ->
 
     Examples
     --------
-    >>> round(at_prevalence("precision", 0.01, Estimate("recall", 0.9), Estimate("fpr", 0.01)).value, 12)
+    >>> from hitmiss.core.registry import find_metric
+    >>> round(at_prevalence(find_metric("precision"), 0.01, Estimate("recall", 0.9), Estimate("fpr", 0.01)).value, 12)
     0.47619047619
     """
-    of = PARTS[metric]
-    title = f"{metric} at prevalence {share:g}"
+    title = f"{metric.name} at prevalence {share:g}"
     row = replace(
-        recall, metric=metric, value=None, low=None, high=None, best="high", of=None, title=title, method=None
+        recall, metric=metric.name, value=None, low=None, high=None, best="high", of=None, title=title, method=None
     )
     if recall.value is None or fpr.value is None:
         return replace(row, note=(recall if recall.value is None else fpr).note)
-    value = of(share, recall.value, fpr.value)
+    value = _at(metric, share, recall.value, fpr.value)
     if value is None:
         return replace(row, note=Remark.of("undefined/nothing-called-positive"))
     row = replace(row, value=value, note=None)
@@ -73,7 +63,7 @@ def at_prevalence(metric: str, share: float, recall: Estimate, fpr: Estimate) ->
     ends = [(recall.low, fpr.high, -1.0), (recall.high, fpr.low, 1.0)]
     found = []
     for own, other, sign in ends:
-        steps = [of(share, own, fpr.value), of(share, recall.value, other)]
+        steps = [_at(metric, share, own, fpr.value), _at(metric, share, recall.value, other)]
         if None in steps:
             return row
         found.append(value + sign * math.hypot(*(step - value for step in steps if step is not None)))

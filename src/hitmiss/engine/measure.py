@@ -145,10 +145,10 @@ def measure_design(
         for name in plan.unit:
             trials.own(name)  # an unknown name is refused, whether units are resampled or not
     wholes = samples_of_runs(columns)
-    if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
-        questions.insert(
-            1 + [q.text for q in questions].index("eer"), prepare_metric("eer(ties=grouped)", trials, chosen)
-        )
+    if chosen.both_eers and any(ties_matter(s) for s in wholes):
+        for at, question in reversed([*enumerate(questions)]):
+            if question.metric.tied and question.text == question.metric.name:
+                questions.insert(at + 1, prepare_metric(question.metric.tied, trials, chosen))
     alone, plan = _plans(plan, columns) if columns.pools_targets and plan.bootstrap else (plan, plan)
     estimates: list[Estimate] = []
     there = trials.completeness  # what a key lists and no file scores was said when the files were read

@@ -34,8 +34,9 @@ from hitmiss.core.finding import Amount, Finding, Subject, Value
 from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.registry import all_metrics, find_metric, known_text
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.at_prevalence import PARTS, at_prevalence
+from hitmiss.engine.at_prevalence import at_prevalence
 from hitmiss.metrics.bias import RANGES
+from hitmiss.metrics.counts import FROM_RATES
 from hitmiss.stats.planning import Error, needed, quantiles
 
 Outcome = Literal["PASS", "FAIL", "NOT SHOWN"]
@@ -350,14 +351,15 @@ def judge(requirement: Requirement, results: Results) -> list[Judged]:
 def _numbers(requirement: Requirement, results: Results) -> list[Estimate]:
     if requirement.prevalence is None:
         return select(requirement.target, results)
-    name = requirement.target.metric.name
-    if name not in PARTS:
-        raise UsageError.of("prevalence-unknown", metric=name, known=tuple(PARTS))
-    tables = [select(replace(requirement.target, metric=parse(part)), results) for part in ("recall", "fpr")]
+    metric = find_metric(requirement.target.metric.name)
+    if not metric.from_rates:
+        known = tuple(name for name, entry in all_metrics().items() if entry.from_rates)
+        raise UsageError.of("prevalence-unknown", metric=metric.name, known=known)
+    tables = [select(replace(requirement.target, metric=parse(part)), results) for part in FROM_RATES]
     found = []
     for recall in tables[0]:
         same = [e for e in tables[1] if (e.run, e.slice, e.average) == (recall.run, recall.slice, recall.average)]
-        found.append(at_prevalence(name, requirement.prevalence, recall, same[0]))
+        found.append(at_prevalence(metric, requirement.prevalence, recall, same[0]))
     return found
 
 
@@ -365,7 +367,7 @@ def metrics_of(requirements: Iterable[Requirement]) -> list[str]:
     """Return the metrics that must be measured to judge requirements."""
     found = []
     for r in requirements:
-        found += [str(r.target.metric)] if r.prevalence is None else ["recall", "fpr"]
+        found += [str(r.target.metric)] if r.prevalence is None else [*FROM_RATES]
     return list(dict.fromkeys(found))
 
 

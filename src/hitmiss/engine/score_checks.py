@@ -109,7 +109,7 @@ def ties_differ(tally: Tally) -> bool:
 
 
 def _ties(sample: Sample, questions: Sequence[PreparedMetric]) -> str | None:
-    if not any(q.metric.name == "eer" for q in questions):
+    if not any(q.metric.tied for q in questions):
         return None
     tally = sample.tally
     if sample.weight is not None:

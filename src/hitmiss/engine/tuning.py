@@ -15,6 +15,7 @@ from hitmiss.core.weights import refuse_sampling
 from hitmiss.derive.operating_points import FALSE_ALARMS, guaranteed_threshold
 from hitmiss.derive.thresholds import SEARCHES, ThresholdChoice, best_threshold, figures_at
 from hitmiss.engine.requirement import parse_requirement
+from hitmiss.metrics.usual import OBJECTIVE
 
 DEFAULT = 0.5
 
@@ -87,7 +88,7 @@ def tune(
     column: str,
     groups: Sequence[str],
     *,
-    maximize: str = "f1",
+    maximize: str = OBJECTIVE,
     search: str = "exact",
     test: Trials | None = None,
     guarantee: Guarantee | None = None,

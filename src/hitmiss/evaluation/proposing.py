@@ -24,6 +24,7 @@ from hitmiss.io.reader import Examination, examine, read
 from hitmiss.io.sides import look
 from hitmiss.io.source import Row, SourceHead
 from hitmiss.io.verdicts import verdict_in
+from hitmiss.metrics.usual import AREA, BY_COLUMN
 
 SHOWN_ROWS: Final = 3
 FEW: Final = 20
@@ -337,7 +338,7 @@ class Dialogue:
         is_said = self._ruled.higher is not None or class_of_score(self._named("score")) is not None
         if is_said or "score" not in trials.frame.columns or not 0 < trials.n_positive < len(trials):
             return None
-        area = measure(trials, ["roc_auc"]).estimates[0].value
+        area = measure(trials, [AREA]).estimates[0].value
         if area is None or area >= 0.5:
             return None
         head = trials.header
@@ -470,8 +471,7 @@ def _unit(trials: Trials, candidates: Sequence[str]) -> tuple[str, ...]:
 
 def _metrics(trials: Trials) -> tuple[str, ...]:
     """Return the metrics to begin with: of scores, of decisions, or of both."""
-    has = {name for name in ("score", "decision") if name in trials.frame.columns}
-    return (*(("eer", "roc_auc") if "score" in has else ()), *(("accuracy", "f1") if "decision" in has else ()))
+    return tuple(m for column, metrics in BY_COLUMN.items() if column in trials.frame.columns for m in metrics)
 
 
 def rows_of(own: Look) -> Iterator[Row]:

@@ -28,6 +28,7 @@ from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.evaluation.few_errors import few_errors
 from hitmiss.evaluation.fitting import comparable, fitting, lack_of, left_out
+from hitmiss.metrics.usual import GRADED
 from hitmiss.verdicts.stability import is_repeated, measure_repeated
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def own_metrics(runs: Sequence[Trials]) -> list[str]:
     """Return what graded answers of other tools are measured by, if nothing is asked: accuracy, or the mean grade."""
     if not all(run.header.graded_by for run in runs):
         return []
-    return ["accuracy" if all("decision" in run.frame.columns for run in runs) else "mean_grade"]
+    return [GRADED[all("decision" in run.frame.columns for run in runs)]]
 
 
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:

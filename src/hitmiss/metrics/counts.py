@@ -8,7 +8,7 @@ were answered. An empty denominator is NaN, never 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Generic
+from typing import Final, Generic
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -150,6 +150,19 @@ def fnr_of(c: Counts[N]) -> N:
     return share(c.fn, c.fn + c.tp)
 
 
+FROM_RATES: Final = ("recall", "fpr")
+"""The rates that do not depend on the share of positives, and from which numbers at another share follow."""
+
+
+def at_share(share: float, recall: float, fpr: float) -> Counts[float]:
+    """Return the shares of the outcomes among trials with a share of positives.
+
+    >>> at_share(0.5, 0.5, 0.25)
+    Counts(tp=0.25, fp=0.125, fn=0.25, tn=0.375, abstained_positive=0, abstained_negative=0, failed_positive=0, failed_negative=0)
+    """
+    return Counts(share * recall, (1 - share) * fpr, share * (1 - recall), (1 - share) * (1 - fpr))
+
+
 def f1_of(c: Counts[N]) -> N:
     """Return 2 TP / (2 TP + FP + FN)."""
     found = share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
@@ -179,6 +192,7 @@ def mcc_of(c: Counts[N]) -> N:
     share=True,
     answered="accuracy_answered",
     chance=Chance(commoner, COMMONER),
+    from_rates=True,
 )
 def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials decided correctly; abstentions and failed calls count as wrong.
@@ -193,7 +207,13 @@ def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
 
 
 @metric(
-    best="high", form=lambda: OfCounts(precision_of), zero=True, also=("ppv", "precision_score"), of="both", share=True
+    best="high",
+    form=lambda: OfCounts(precision_of),
+    zero=True,
+    also=("ppv", "precision_score"),
+    of="both",
+    share=True,
+    from_rates=True,
 )
 def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the trials called positive that are positive.
@@ -295,6 +315,7 @@ def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     of="both",
     symbol="F1",
     chance=Chance(lambda share, _: 2 * share / (1 + share), "calling everything positive"),
+    from_rates=True,
 )
 def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of the positive class.

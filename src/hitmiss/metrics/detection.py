@@ -51,6 +51,7 @@ def eer_form(ties: TieRule) -> Form:
     ranks=True,
     symbol="EER",
     chance=Chance(0.5),
+    tied="eer(ties=grouped)",
 )
 def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
     """Equal error rate: the error where misses and false alarms balance.

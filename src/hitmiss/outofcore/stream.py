@@ -37,6 +37,7 @@ from hitmiss.io.join import Coverage, note_missing
 from hitmiss.io.layouts import find_expanding
 from hitmiss.io.reader import read
 from hitmiss.io.remote import downloaded
+from hitmiss.metrics.usual import ERROR
 from hitmiss.outofcore.assemble import assemble
 from hitmiss.outofcore.count import count_all
 from hitmiss.outofcore.coverage import KeyCoverage
@@ -203,7 +204,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     if in_parts:  # trials are only counted here; their numbers are measured attack by attack, or condition by condition
         if finished is None:
             raise UsageError.of("needs-every-trial/attacks")
-        wanted = list(chosen.metrics) if chosen else ["eer"]
+        wanted = list(chosen.metrics) if chosen else [ERROR]
         plain = replace(design, protocol=None, metrics=(), matrix=(), unit=(), bootstrap=0, gap="none")
         design = replace(plain, threshold=None) if design.drift is not None else replace(plain, by=())
         threshold = design.threshold

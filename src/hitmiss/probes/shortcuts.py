@@ -23,6 +23,7 @@ from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure
 from hitmiss.io.manifest import Manifest, inside
 from hitmiss.media.audio import Clip, load_audio
+from hitmiss.metrics.usual import AREA, ERROR
 from hitmiss.stats.logistic import fit_logistic
 from hitmiss.stats.random import generator
 
@@ -103,7 +104,7 @@ def shortcut_probe(
     """Measure AUC and EER of each shortcut alone and of all together, per slice, with intervals over `unit`."""
     trials = shortcut_trials(manifest, features, unit)
     protocol = Protocol("shortcuts", negative_only=("attack", "attack_tag"))
-    return measure(trials, ["roc_auc", "eer"], by=by, bootstrap=bootstrap, unit=unit, seed=seed, protocol=protocol)
+    return measure(trials, [AREA, ERROR], by=by, bootstrap=bootstrap, unit=unit, seed=seed, protocol=protocol)
 
 
 def _turned(values: NDArray[np.float64], label: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hitmiss.core.finding import has_code
+from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate, number
 from hitmiss.protocols.toxicity import AVERAGES, Board, Row
 from hitmiss.reports.table import ARROW, Table, TableCell
@@ -141,7 +142,7 @@ def _kinds(board: Board) -> tuple[str, ...]:
 
 
 def _titled(name: str) -> str:
-    return f"{name} {ARROW['low' if name in ('fpr', 'fnr') else 'high']}"
+    return f"{name} {ARROW[find_metric(name).best]}"
 
 
 def _share(value: float | None) -> TableCell:

@@ -28,6 +28,7 @@ from hitmiss.engine.measure import measure_design
 from hitmiss.engine.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
 from hitmiss.metrics.drift import DRIFT_METRICS, DRIFT_TABLE, DRIFTS
+from hitmiss.metrics.usual import ERROR
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")
 CHANGED: Final = Remark.of("only-fakes-changed")
@@ -312,4 +313,4 @@ def _partners(
 
 def _fakes_only(rows: Sequence[Estimate]) -> list[str]:
     marked = sum(has_code(e.note, CHANGED.code) for e in rows)
-    return [f"† {marked} of {sum(e.metric == 'eer' for e in rows) - 1} conditions: {CHANGED}"] if marked else []
+    return [f"† {marked} of {sum(e.metric == ERROR for e in rows) - 1} conditions: {CHANGED}"] if marked else []
