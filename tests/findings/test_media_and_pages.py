@@ -26,8 +26,8 @@ from hitmiss.media.wfdb import read_record
 from hitmiss.outofcore import databases, engines, shard_tally, statements
 from hitmiss.probes import domain
 from hitmiss.reports import attack_figures, html, pictures, probe_figure, sheets
-from hitmiss.reports.confidence_displays import RiskCoverageDisplay
-from hitmiss.reports.curve_displays import DetDisplay
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.risk_coverage import RiskCoverageDisplay
 from hitmiss.reports.error_dumps import dump_errors
 from hitmiss.review import library, server, sessions
 

@@ -17,8 +17,8 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 from hitmiss.core.tally import Tally
 from hitmiss.derive.thresholds import best_threshold
-from hitmiss.reports.curve_displays import DetDisplay
-from hitmiss.reports.histogram_display import HistogramDisplay
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.histogram import HistogramDisplay
 
 Ask = Callable[..., Any]
 N = 300

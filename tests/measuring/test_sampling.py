@@ -264,7 +264,7 @@ def test_a_macro_minimum_outside_its_interval_says_why() -> None:
 
 
 def test_repeated_answers_widen_the_bins_of_reliability() -> None:
-    from hitmiss.reports.confidence_displays import ReliabilityDisplay
+    from hitmiss.reports.displays.reliability import ReliabilityDisplay
 
     rng = np.random.default_rng(0)
     right = rng.random(150) < 0.7

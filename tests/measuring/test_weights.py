@@ -18,7 +18,7 @@ from hitmiss.core.protocol import Gap
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, forget
 from hitmiss.core.tally import Tally
-from hitmiss.reports.curve_displays import RocDisplay
+from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.units import UnitSample, unit_replicates
 

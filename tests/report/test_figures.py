@@ -10,13 +10,12 @@ import pytest
 from hitmiss.core.errors import DataError
 from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
-from hitmiss.reports.curve_displays import DetDisplay
-from hitmiss.reports.displays import operating_points
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.display import operating_points, plate_of
 from hitmiss.reports.figures import displays, save_figures
 from hitmiss.reports.flow_plate import FlowPath, flow_plate
 from hitmiss.reports.matplots import draw
 from hitmiss.reports.plate import Block, Dots, Ribbon
-from hitmiss.reports.plates import plate_of
 from hitmiss.reports.svg import svg_of
 
 rng = np.random.default_rng(0)
@@ -64,7 +63,7 @@ def test_one_class_is_refused(tmp_path: Path) -> None:
 def test_both_renderers_draw_every_mark_of_every_plate() -> None:
     """One model of a figure: what one renderer draws, the other draws."""
     for display in displays(scored(SCORE)):
-        plate = plate_of(display.kind, [("a", display), ("b", display)])
+        plate = plate_of([("a", display), ("b", display)])
         axes, page = draw(plate), svg_of(plate, "x")
         dots = sum(len(m.x) for m in plate.marks if isinstance(m, Dots))
         assert page.count('class="hollow') + page.count('class="dot') == dots

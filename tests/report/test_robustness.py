@@ -15,13 +15,13 @@ from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
 from hitmiss.reports import campaigns
+from hitmiss.reports.displays.display import plate_of
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.figures import RobustnessDisplay
 from hitmiss.reports.html import render
 from hitmiss.reports.page import compose
 from hitmiss.reports.pictures import pictures
 from hitmiss.reports.plate import Dots
-from hitmiss.reports.plates import plate_of
 from hitmiss.reports.sources import Measuring, measured
 from hitmiss.reports.svg import svg_of
 from hitmiss.robustness.attacks import measure_attacks
@@ -80,11 +80,11 @@ def test_lines_are_the_shares_counted_by_hand(attacked: Trials, bits: dict[str, 
 
 def test_the_figure_holds_every_point_and_names_are_escaped(attacked: Trials) -> None:
     display = RobustnessDisplay.from_results(measure_attacks(attacked), "robust_accuracy")
-    drawn = [m for m in plate_of("robustness", (("", display),)).marks if isinstance(m, Dots)]
+    drawn = [m for m in plate_of((("", display),)).marks if isinstance(m, Dots)]
     assert len(drawn) == 4
     assert all(np.allclose(m.x, [0.1, 0.5, 1.0], atol=0.03) for m in drawn)
     hostile = Estimate("changed", 0.5, run={"attack": "<b>x</b>", "strength": "1"})
-    plate = plate_of("robustness", (("", RobustnessDisplay.from_results(Results((hostile,)), "changed")),))
+    plate = plate_of((("", RobustnessDisplay.from_results(Results((hostile,)), "changed")),))
     assert "<b>" not in svg_of(plate, "id") and "&lt;b&gt;x" in svg_of(plate, "id")
     axes = display.plot()
     assert axes.get_xlabel() == "strength" and len(axes.get_lines()) >= 4

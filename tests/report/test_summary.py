@@ -10,11 +10,11 @@ from hitmiss.core.finding import Remark
 from hitmiss.core.results import REVERSED, Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
+from hitmiss.reports.displays.display import plate_of
+from hitmiss.reports.displays.tippett import TippettDisplay
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.heat import heat_map
-from hitmiss.reports.likelihood_displays import TippettDisplay
 from hitmiss.reports.page import compose
-from hitmiss.reports.plates import plate_of
 from hitmiss.reports.result_tables import overall_table
 from hitmiss.reports.sources import Measuring, measured
 from hitmiss.reports.summary import Summary, summarize
@@ -57,7 +57,7 @@ def test_a_tippett_plot_of_several_runs_shows_both_ends_of_all() -> None:
         (name, TippettDisplay.from_tally(Tally.of(label, scale * (2 * label - 1) + rng.normal(size=400))))
         for name, scale in (("bold", 9.0), ("timid", 0.1))
     ]
-    axis = plate_of("tippett", lines).x
+    axis = plate_of(lines).x
     low, high = axis.low, axis.high
     every = np.concatenate([np.concatenate([d.positive_lr, d.negative_lr]) for _, d in lines])
     assert low == pytest.approx(max(every.min(), -12)) and high == pytest.approx(min(every.max(), 12))

@@ -13,7 +13,9 @@ from scipy.special import ndtri
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
 from hitmiss.metrics.curves import det_curve
-from hitmiss.reports.curve_displays import PER_DEVIATE, DetDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.displays.det import PER_DEVIATE, DetDisplay
+from hitmiss.reports.displays.precision_recall import PrDisplay
+from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.reports.thinning import HALF_PIXEL, PIXELS, distance_to_segment, thin
 
 

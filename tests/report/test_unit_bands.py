@@ -11,9 +11,11 @@ from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
 from hitmiss.engine.interval import share_interval
 from hitmiss.engine.measure import measure_design
-from hitmiss.reports.curve_displays import DetDisplay, RocDisplay
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.display import plate_of
+from hitmiss.reports.displays.lines import PlateOptions
+from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.reports.pictures import pictures
-from hitmiss.reports.plates import PlateOptions, plate_of
 from hitmiss.reports.unit_bands import over_units
 
 
@@ -66,7 +68,7 @@ def test_pictures_have_bands_over_the_units_of_the_table() -> None:
         display = picture.of(kind)
         assert display is not None and "worth_negative" in display.to_dict()
         assert type(display).from_dict(display.to_dict()).over == "speaker"  # type: ignore[attr-defined]
-        plate = plate_of(kind, (("", display),), PlateOptions(independent=False))
+        plate = plate_of((("", display),), PlateOptions(independent=False))
         assert "over whole units (speaker)" in plate.note
         assert any(getattr(mark, "band", None) is not None for mark in plate.marks)
     single = measure_design(trials, Design(metrics=("eer",), bootstrap=50, unit=("none",), gap="none"))

@@ -18,9 +18,11 @@ from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import read_trials
 from hitmiss.metrics.curves import det_curve, roc_curve
 from hitmiss.outofcore.stream import Streamed, evaluate_streamed
-from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
-from hitmiss.reports.displays import Costs
-from hitmiss.reports.histogram_display import BINS, HistogramDisplay
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.display import Costs
+from hitmiss.reports.displays.histogram import BINS, HistogramDisplay
+from hitmiss.reports.displays.precision_recall import PrDisplay
+from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.reports.pictures import Picture, load, pictures
 
 ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "reading": {"score_kind": "llr"}}

@@ -11,8 +11,8 @@ from hitmiss.attacks.result import AttackResult
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.sorting import Array
 from hitmiss.engine.interval import share_interval
+from hitmiss.reports.displays.robustness import RobustnessDisplay, StrengthLine
 from hitmiss.reports.matplots import GREY, PALETTE, axes_for, require_matplotlib
-from hitmiss.reports.robustness_display import RobustnessDisplay, StrengthLine
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from html import escape
+from dataclasses import replace
 from typing import Final
 
-from hitmiss.boards.board import Board, BoardRow
-from hitmiss.core.text import escape_invisible
-from hitmiss.reports.plate import ticks
-from hitmiss.stats.letters import letters
+import numpy as np
 
-ROW: Final = 20
-PLOT: Final = 340
-JOINED: Final = 11
-"""Pixels between two lines that join systems."""
+from hitmiss.boards.board import Board, BoardRow
+from hitmiss.core.results import Estimate
+from hitmiss.reports.plate import Curve, Mark
+from hitmiss.reports.slice_plates import forest_plate
+from hitmiss.reports.svg import svg_of
+from hitmiss.stats.letters import groups
+
 MOST_ROWS: Final = 60
 """Systems that the figure has room for; the table has them all."""
-LONGEST: Final = 26
-LETTER: Final = 6.6
-"""Width in pixels of an average letter."""
+BETWEEN: Final = 0.03
+"""Between two lines that join systems, as a share of the axis."""
 
 
 def board_figure(board: Board) -> str:
@@ -31,76 +29,29 @@ def board_figure(board: Board) -> str:
     rows = [row for row in board.rows if row.number.value is not None][:MOST_ROWS]
     if not rows:
         return ""
-    ends = [x for row in rows for x in (row.number.low, row.number.high, row.number.value) if x is not None]
-    marked = ticks(min(ends), max(ends))
-    least, greatest = min(min(ends), marked[0][0]), max(max(ends), marked[-1][0])
-    width = greatest - least or 1.0
-
-    names = 20 + round(LETTER * max(len(_short(row.system)) for row in rows))
-
-    def across(value: float) -> float:
-        return round(names + PLOT * (value - least) / width, 1)
-
-    groups = _groups(board, rows)
-    bottom = ROW * len(rows) + 6
-    total = names + PLOT + 24 + JOINED * len(groups)
-    parts = [f'<path class="g" d="M{across(at)} 0V{bottom}"/>' for at, _ in marked]
-    parts += [f'<text x="{across(at)}" y="{bottom + 16}" text-anchor="middle">{text}</text>' for at, text in marked]
-    for i, row in enumerate(rows):
-        parts.append(_row(row, names - 10, ROW * i + 13, across))
-    for k, group in enumerate(groups):
-        places = [i for i, row in enumerate(rows) if row.system in group]
-        x = names + PLOT + 18 + JOINED * k
+    own = [
+        (r.system, Estimate(board.metric, r.number.value, r.number.low, r.number.high, best=board.best)) for r in rows
+    ]
+    forest = forest_plate(own, board.metric)
+    step, marks = BETWEEN * (forest.x.high - forest.x.low), list[Mark](forest.marks)
+    place = {row.system: float(len(rows) - 1 - i) for i, row in enumerate(rows)}
+    joined = _joined(board, rows)
+    for k, group in enumerate(joined):
+        at = [place[name] for name in group]
+        across = np.full(2, forest.x.high + step * (k + 1))
         about = f"{len(group)} systems of which no pair was shown to differ"
-        top, end = ROW * places[0] + 6, ROW * places[-1] + 20
-        parts.append(f'<path class="line k{k % 6}" d="M{x} {top}V{end}"><title>{about}</title></path>')
-    label = f"{len(rows)} systems by {escape(board.metric)}; the numbers are in the table."
-    return (
-        f'<svg class="plate board" viewBox="0 0 {total} {bottom + 24}" role="img" aria-label="{label}">'
-        f"{''.join(parts)}</svg>"
-    )
+        marks.append(Curve(across, np.array([max(at) + 0.3, min(at) - 0.3]), k % 6, about))
+    x = replace(forest.x, high=forest.x.high + step * (len(joined) + 1))
+    label = f"{len(rows)} systems by {board.metric}; the numbers are in the table."
+    return svg_of(replace(forest, x=x, marks=tuple(marks)), "board", label=label)
 
 
-def _row(row: BoardRow, x: int, y: int, across: Callable[[float], float]) -> str:
-    number = row.number
-    assert number.value is not None
-    name = escape_invisible(row.system)
-    ends = ""
-    about = f"{name}: {number.value:.4f}"
-    if number.low is not None and number.high is not None:
-        ends = f'<path class="line k0" d="M{across(number.low)} {y - 4}H{across(number.high)}"/>'
-        about += f" [{number.low:.4f}, {number.high:.4f}]"
-    return (
-        f'<g><title>{escape(about)}</title><text x="{x}" y="{y}" text-anchor="end">{escape(_short(row.system))}</text>'
-        f'{ends}<circle class="dot k0" cx="{across(number.value)}" cy="{y - 4}" r="4"/></g>'
-    )
-
-
-def _short(name: str) -> str:
-    shown = escape_invisible(name)
-    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
-
-
-def _groups(board: Board, rows: list[BoardRow]) -> list[set[str]]:
+def _joined(board: Board, rows: list[BoardRow]) -> list[tuple[str, ...]]:
     """Return the largest groups of two systems or more of which no pair was shown to differ, the best first."""
     names = [row.system for row in rows if row.rank is not None]
-    alpha = 1.0 - board.level
-    told = [
+    differing = [
         (duel.a, duel.b)
         for duel in board.pairs
-        if {duel.a, duel.b} <= set(names) and (duel.difference.p_adjusted or 1.0) < alpha
+        if {duel.a, duel.b} <= set(names) and (duel.difference.p_adjusted or 1.0) < 1.0 - board.level
     ]
-    if not board.pairs:
-        return []
-    signs = letters(names, told)
-    found: dict[str, set[str]] = {}
-    for name, sign in signs.items():
-        for letter in _split(sign):
-            found.setdefault(letter, set()).add(name)
-    return [group for group in found.values() if len(group) > 1]
-
-
-def _split(sign: str) -> list[str]:
-    import re
-
-    return re.findall(r"[a-z]\d*", sign)
+    return [group for group in groups(names, differing) if len(group) > 1] if board.pairs else []

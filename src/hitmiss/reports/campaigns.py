@@ -24,11 +24,11 @@ from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import Shown, explain, shown
 from hitmiss.metrics.attack_families import NORMS
+from hitmiss.reports.displays.robustness import RobustnessDisplay
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import Grid, Row, groupings
 from hitmiss.reports.heat import HeatMap, heat_map
 from hitmiss.reports.media_finder import MediaFinder
-from hitmiss.reports.robustness_display import RobustnessDisplay
 from hitmiss.reports.summary import Summary
 from hitmiss.reports.worst_errors import Sample, WorstErrors, within
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell, attack_name, strength_of

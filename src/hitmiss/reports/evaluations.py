@@ -16,7 +16,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine.signature import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import TriageExtras
-from hitmiss.reports.displays import Display
+from hitmiss.reports.displays.display import Display
 from hitmiss.reports.grids import is_campaign, runs
 from hitmiss.reports.item_texts import Rationales, Texts
 from hitmiss.reports.media_finder import MediaFinder

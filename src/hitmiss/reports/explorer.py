@@ -13,8 +13,9 @@ import numpy as np
 from scipy.special import ndtri
 
 from hitmiss.core.sorting import Floats
-from hitmiss.reports.curve_displays import DetDisplay, RocDisplay
-from hitmiss.reports.displays import Costs
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.display import Costs
+from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.reports.evaluations import Evaluation
 
 MOST: Final = 7

@@ -20,13 +20,17 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
-from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
-from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
-from hitmiss.reports.displays import Costs, Display, Point, operating_points, tally_of
-from hitmiss.reports.histogram_display import HistogramDisplay
-from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
+from hitmiss.reports.displays.bayes_error import BayesErrorDisplay
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.display import Costs, Display, Point, operating_points, tally_of
+from hitmiss.reports.displays.histogram import HistogramDisplay
+from hitmiss.reports.displays.precision_recall import PrDisplay
+from hitmiss.reports.displays.reliability import ReliabilityDisplay
+from hitmiss.reports.displays.risk_coverage import RiskCoverageDisplay
+from hitmiss.reports.displays.robustness import RobustnessDisplay
+from hitmiss.reports.displays.roc import RocDisplay
+from hitmiss.reports.displays.tippett import TippettDisplay
 from hitmiss.reports.matplots import PALETTE, STYLE, save
-from hitmiss.reports.robustness_display import RobustnessDisplay
 
 __all__ = [
     "PALETTE",

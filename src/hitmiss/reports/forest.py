@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import Comparison, Difference
 from hitmiss.engine.ranking import RankedRun, Ranking
-from hitmiss.reports.matplots import COLUMN, axes_for, label_of
+from hitmiss.reports.matplots import COLUMN, draw
 from hitmiss.reports.notebook import Drawn
+from hitmiss.reports.slice_plates import forest_plate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,24 +26,18 @@ def forest(found: Comparison | Ranking, ax: Axes | None = None) -> Axes | Drawn:
     ax
         The axes to draw into; None makes new ones, which a notebook shows.
     """
-    rows = [row for row in found if _middle(row) is not None]
-    if not rows:
+    rows = [(_name(row), _estimate(row)) for row in found]
+    if all(e.value is None for _, e in rows):
         raise DataError.of("nothing-to-draw")
-    axes = axes_for(ax, (COLUMN[0], 0.6 + 0.22 * len(rows)))
-    for place, row in enumerate(rows):
-        if row.low is not None and row.high is not None:
-            axes.plot([row.low, row.high], [place, place], color="0.45", linewidth=1.2)
-        axes.plot([_middle(row) or 0.0], [place], "o", color="C0", markersize=4)
-    axes.set_yticks(range(len(rows)), [label_of(_name(row)) for row in rows])
-    axes.invert_yaxis()
-    if isinstance(found, Comparison):
-        axes.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
-        axes.set_xlabel(label_of(f"{found.names[1]} − {found.names[0]}"))
+    is_compared = isinstance(found, Comparison)
+    title = f"{found.names[1]} − {found.names[0]}" if isinstance(found, Comparison) else ""
+    plate = forest_plate(rows, title, 0.0 if is_compared else None, "", is_share=False)
+    axes = draw(plate, ax, size=(COLUMN[0], 0.6 + 0.22 * plate.rows))
     return axes if ax is not None else Drawn(axes)
 
 
-def _middle(row: Difference | RankedRun) -> float | None:
-    return row.delta if isinstance(row, Difference) else row.value
+def _estimate(row: Difference | RankedRun) -> Estimate:
+    return Estimate(row.metric, row.delta if isinstance(row, Difference) else row.value, row.low, row.high)
 
 
 def _name(row: Difference | RankedRun) -> str:

@@ -1,6 +1,6 @@
 """Plates drawn with matplotlib: its Figure objects alone, no global state, sized for a column of a two-column paper.
 
-One renderer for every figure: `plates` decides what is drawn, as for the page; here it becomes matplotlib artists.
+One renderer for every figure: a plate says what is drawn, as for the page; here it becomes matplotlib artists.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import numpy as np
 from hitmiss.core import artifacts
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.text import escape_invisible
+from hitmiss.reports.displays.display import plate_of
+from hitmiss.reports.displays.lines import PlateOptions
 from hitmiss.reports.plate import MUTED, Bars, Block, Curve, Dots, Mark, Plate, Ribbon
-from hitmiss.reports.plates import PlateOptions, plate_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hitmiss.reports.displays import Display
-    from hitmiss.reports.robustness_display import RobustnessDisplay
+    from hitmiss.reports.displays.display import Display
+    from hitmiss.reports.displays.robustness import RobustnessDisplay
 
 COLUMN: Final = (3.4, 2.9)
 """Inches: the width of a column of a two-column paper."""
@@ -103,7 +104,7 @@ def label_of(text: str) -> str:
 def plot(display: Display | RobustnessDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
     """Draw a display alone, or add it to axes that already hold others."""
     how = PlateOptions(independent=display.kind == "reliability", named=bool(name))
-    return draw(plate_of(display.kind, [(name or "", display)], how), ax, color=color)
+    return draw(plate_of([(name or "", display)], how), ax, color=color)
 
 
 def together(kind: str, lines: Sequence[tuple[str, Display]], ax: Axes | None = None) -> Axes:
@@ -113,7 +114,7 @@ def together(kind: str, lines: Sequence[tuple[str, Display]], ax: Axes | None = 
             ax = plot(display, ax, name if len(lines) > 1 else None, None)
         assert ax is not None
         return ax
-    return draw(plate_of(kind, lines, PlateOptions(independent=kind == "reliability")), ax)
+    return draw(plate_of(lines, PlateOptions(independent=kind == "reliability")), ax)
 
 
 def draw(

@@ -11,7 +11,7 @@ from hitmiss.core.finding import MARKS
 from hitmiss.core.scale import ROUNDING
 from hitmiss.findings.wording import Entry, explain
 from hitmiss.reports import campaigns
-from hitmiss.reports.curve_displays import DetDisplay
+from hitmiss.reports.displays.det import DetDisplay
 from hitmiss.reports.evaluations import EvaluatedRun, Evaluation, RunData, evaluations
 from hitmiss.reports.options import Context, Options
 from hitmiss.reports.section import Section

@@ -72,13 +72,13 @@ def write_figures(
     evaluation: Evaluation, folder: Path, ending: str = ".pdf", ranked: Ranking | None = None
 ) -> list[Path]:
     """Write every figure of an evaluation with the width of a paper's column, all runs in the same axes."""
+    from hitmiss.reports.displays.kinds import KINDS
     from hitmiss.reports.matplots import COLUMN, draw, save, together
-    from hitmiss.reports.readings import READINGS
 
     written = []
-    for kind in READINGS:
+    for kind in KINDS:
         lines = evaluation.lines(kind)
-        if not lines or (READINGS[kind].single and len(lines) > 1):
+        if not lines or (KINDS[kind].reading.single and len(lines) > 1):
             continue
         written.append(folder / f"{kind}{ending}")
         save(together(kind, lines), written[-1])
@@ -90,11 +90,13 @@ def write_figures(
 
 def figure_floats(written: Sequence[Path]) -> str:
     """Return LaTeX that shows the figures, each with its caption and its label."""
-    from hitmiss.reports.readings import READINGS
+    from hitmiss.reports.displays.kinds import KINDS
 
     parts = ["% needs \\usepackage{graphicx}"]
     for path in written:
-        caption = tex(READINGS[path.stem].title if path.stem in READINGS else path.stem.replace("_", " ").capitalize())
+        caption = tex(
+            KINDS[path.stem].reading.title if path.stem in KINDS else path.stem.replace("_", " ").capitalize()
+        )
         parts.append(latex_figure(path.name, f"{caption}.", f"fig:{_slug(path.stem)}"))
     return "\n".join(parts)
 

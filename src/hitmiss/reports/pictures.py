@@ -22,12 +22,11 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.finding import Finding
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
-from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
-from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
-from hitmiss.reports.displays import Costs, Display
+from hitmiss.reports.displays.display import Costs, Display
+from hitmiss.reports.displays.kinds import KINDS
+from hitmiss.reports.displays.precision_recall import PrDisplay
+from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.reports.figures import displays
-from hitmiss.reports.histogram_display import HistogramDisplay
-from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
 from hitmiss.reports.unit_bands import over_units
 from hitmiss.verdicts.stability import is_repeated, pooled
 
@@ -160,11 +159,6 @@ def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
 
 def read_display(data: Mapping[str, object]) -> Display:
     """Read a display of any kind from its JSON form."""
-
-    known: tuple[type[Display], ...] = (
-        DetDisplay, RocDisplay, PrDisplay, HistogramDisplay, ReliabilityDisplay, BayesErrorDisplay, TippettDisplay, RiskCoverageDisplay,
-    )  # fmt: skip
-    kinds = {display.kind: display for display in known}
-    if data.get("kind") not in kinds:
-        raise DataError.of("unknown-kind-curve-known", data=data.get("kind"), kinds=tuple(kinds))
-    return kinds[str(data["kind"])].from_dict(data)
+    if data.get("kind") not in KINDS:
+        raise DataError.of("unknown-kind-curve-known", data=data.get("kind"), kinds=tuple(KINDS))
+    return KINDS[str(data["kind"])].from_dict(data)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials
+from hitmiss.reports.displays.kinds import KINDS
+from hitmiss.reports.displays.robustness import RobustnessDisplay
 from hitmiss.reports.matplots import FORMATS, save, together
 from hitmiss.reports.notebook import Drawn
 from hitmiss.reports.pictures import Picture, pictures, read_pictures
-from hitmiss.reports.readings import READINGS
-from hitmiss.reports.robustness_display import RobustnessDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ class Plots:
     @property
     def kinds(self) -> list[str]:
         """Return the kinds of figures that are available."""
-        return [kind for kind in READINGS if any(p.of(kind) is not None for p in self._pictures)]
+        return [kind for kind in KINDS if any(p.of(kind) is not None for p in self._pictures)]
 
     def det(self, ax: Axes | None = None) -> Axes | Drawn:
         """Draw the detection error trade-off on normal-deviate axes."""

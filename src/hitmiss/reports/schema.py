@@ -11,7 +11,7 @@ from hitmiss.core.design import Design
 from hitmiss.core.kinds import Json
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import SCHEMA, Estimate
-from hitmiss.reports.readings import READINGS
+from hitmiss.reports.displays.kinds import KINDS
 
 NUMBER: Final = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "null"}]}
 CELL: Final = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -19,7 +19,7 @@ SETTINGS: Final = {
     "type": "object",
     "additionalProperties": {"type": ["number", "string", "boolean", "null", "array"]},
 }
-KINDS: Final[Mapping[str, Mapping[str, object]]] = {
+TYPES: Final[Mapping[str, Mapping[str, object]]] = {
     "str": {"type": "string"},
     "Best": {"type": "string"},
     "int": {"type": "integer", "minimum": 0},
@@ -59,10 +59,10 @@ def results_schema() -> dict[str, object]:
     >>> results_schema()["properties"]["schema"]
     {'const': 1}
     """
-    properties = {f.name: {**KINDS[str(f.type)], "description": ABOUT.get(f.name, f.name)} for f in fields(Estimate)}
+    properties = {f.name: {**TYPES[str(f.type)], "description": ABOUT.get(f.name, f.name)} for f in fields(Estimate)}
     properties["best"] = {"enum": ["low", "high"], "description": ABOUT["best"]}
     required = [f.name for f in fields(Estimate) if f.default is MISSING and f.default_factory is MISSING]
-    display = {"type": "object", "required": ["kind"], "properties": {"kind": {"enum": list(READINGS)}}}
+    display = {"type": "object", "required": ["kind"], "properties": {"kind": {"enum": list(KINDS)}}}
     picture = {
         "type": "object",
         "required": ["run", "displays"],

@@ -8,13 +8,24 @@ import numpy as np
 
 from hitmiss.core.results import Estimate
 from hitmiss.engine.ranking import RankedRun
-from hitmiss.findings.wording import is_share, told
+from hitmiss.findings.wording import is_share as of_share
+from hitmiss.findings.wording import told
 from hitmiss.reports.heat import HeatMap
 from hitmiss.reports.plate import Axis, Block, Dots, GuideLine, Mark, Plate, ticks
 
 
-def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float | None = None) -> Plate:
+def forest_plate(
+    rows: Sequence[tuple[str, Estimate]],
+    title: str,
+    pooled: float | None = None,
+    label: str = "pooled",
+    *,
+    is_share: bool | None = None,
+) -> Plate:
     """Draw values with their intervals on one axis, one below the other, and the pooled value as a line.
+
+    `label` names that line; `is_share`: whether the values lie in 0..1 and are written in per cent, by default as the
+    metric says.
 
     >>> rows = [("C01", Estimate("eer", 0.2, 0.1, 0.3)), ("C02", Estimate("eer", 0.1, 0.05, 0.15))]
     >>> forest_plate(rows, "EER", 0.15).y.ticks
@@ -29,10 +40,10 @@ def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float
     )
     left, right = (float(low.min()), float(high.max())) if len(known) else (0.0, 1.0)
     room = 0.05 * (right - left) or 0.05
-    marks: list[Mark] = [GuideLine(pooled, True, "pooled")] if pooled is not None else []
+    marks: list[Mark] = [GuideLine(pooled, True, label)] if pooled is not None else []
     about = tuple(f"{name}: {told(e)}" for name, e in known)
     marks.append(Dots(value, at, 0, low=low, high=high, about=about, is_hollow=False, is_sideways=True))
-    share = bool(known) and is_share(known[0][1].metric)
+    share = (bool(known) and of_share(known[0][1].metric)) if is_share is None else is_share
     left, right = (max(left - room, 0.0), min(right + room, 1.0)) if share else (left - room, right + room)
     x = Axis(title, left, right, ticks(left, right, percent=share))
     return Plate(

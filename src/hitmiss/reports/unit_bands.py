@@ -14,9 +14,10 @@ from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.interval import share_interval
 from hitmiss.metrics.confidence import bin_of
-from hitmiss.reports.confidence_displays import ReliabilityDisplay
-from hitmiss.reports.curve_displays import DetDisplay, RocDisplay
-from hitmiss.reports.displays import Display
+from hitmiss.reports.displays.det import DetDisplay
+from hitmiss.reports.displays.display import Display
+from hitmiss.reports.displays.reliability import ReliabilityDisplay
+from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.stats.effective_trials import effective_trials
 
 

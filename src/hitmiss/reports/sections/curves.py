@@ -8,13 +8,15 @@ from hitmiss.core.finding import has_code
 from hitmiss.core.results import REPEATED
 from hitmiss.findings.wording import explain, shown
 from hitmiss.reports import campaigns
+from hitmiss.reports.displays.display import numbers_of, plate_of
+from hitmiss.reports.displays.kinds import KINDS
+from hitmiss.reports.displays.lines import PlateOptions
+from hitmiss.reports.displays.robustness import RobustnessDisplay
 from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation
 from hitmiss.reports.explorer import explorer
 from hitmiss.reports.options import Context
 from hitmiss.reports.pictures import costs_of
-from hitmiss.reports.plates import PlateOptions, plate_of
-from hitmiss.reports.readings import READINGS, ROBUSTNESS, Reading, numbers_of
-from hitmiss.reports.robustness_display import RobustnessDisplay
+from hitmiss.reports.readings import Reading
 from hitmiss.reports.section import Block, ExplorerBlock, FiguresBlock, FigureView, Section, TextBlock
 
 IN_BINS: Final = (
@@ -43,12 +45,13 @@ def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
         [],
         PlateOptions(_is_independent(evaluation), order=tuple(evaluation.best_first), written=_written(evaluation)),
     )
-    for kind, reading in READINGS.items():
+    for kind, display in KINDS.items():
+        reading = display.reading
         lines = evaluation.leading(kind) if reading.single else evaluation.lines(kind)
         alone = [(line,) for line in lines[:FEW_RUNS]] if reading.single else [tuple(lines)] if lines else []
         for i, own in enumerate(alone):
             subtitle = own[0][0] if len(own) == 1 and len(evaluation.members) > 1 else ""
-            plate, numbers = plate_of(kind, own, how), numbers_of(kind, own)
+            plate, numbers = plate_of(own, how), numbers_of(own)
             found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, plate, numbers, subtitle))
     return found
 
@@ -64,7 +67,7 @@ def _strengths(id: str, evaluation: Evaluation) -> list[FigureView]:
     made = []
     for i, display in enumerate(campaigns.curves(evaluation.results)):
         entry = explain(display.metric)
-        gist = f"{entry.gist[:1].upper()}{entry.gist[1:].rstrip('.')}. {ROBUSTNESS.text}"
+        gist = f"{entry.gist[:1].upper()}{entry.gist[1:].rstrip('.')}. {RobustnessDisplay.reading.text}"
         made.append(robustness_view(f"{id}-robustness-{i}", display, Reading(f"{entry.title} over strength", gist)))
     return made
 
@@ -72,7 +75,7 @@ def _strengths(id: str, evaluation: Evaluation) -> list[FigureView]:
 def robustness_view(id: str, display: RobustnessDisplay, reading: Reading) -> FigureView:
     """Return the figure of a number over strength."""
     lines = (("", display),)
-    return FigureView(id, display.kind, reading, plate_of(display.kind, lines), numbers_of(display.kind, lines))
+    return FigureView(id, display.kind, reading, plate_of(lines), numbers_of(lines))
 
 
 def _is_independent(evaluation: Evaluation) -> bool:

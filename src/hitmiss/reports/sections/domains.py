@@ -14,15 +14,15 @@ from hitmiss.core.number_bands import with_bands
 from hitmiss.core.results import Estimate, Results
 from hitmiss.findings.wording import explain, told
 from hitmiss.reports import campaigns
+from hitmiss.reports.displays.display import numbers_of
+from hitmiss.reports.displays.histogram import HistogramDisplay, histogram_plate
 from hitmiss.reports.dumbbells import dumbbells
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import Grid, Row, by_slice, groupings, runs
 from hitmiss.reports.heat import HeatMap, heat_map
-from hitmiss.reports.histogram_display import HistogramDisplay
 from hitmiss.reports.options import Context
 from hitmiss.reports.plate import GuideLine
-from hitmiss.reports.plates import histogram_plate
-from hitmiss.reports.readings import Reading, numbers_of
+from hitmiss.reports.readings import Reading
 from hitmiss.reports.result_tables import gap_tables, of_grid
 from hitmiss.reports.section import (
     Block,
@@ -185,7 +185,7 @@ def _single_slices(
                 "histogram",
                 Reading(title, f"n = {len(own):,}"),
                 replace(plate, marks=(*plate.marks, *marks)),
-                numbers_of("histogram", (("", display),)),
+                numbers_of((("", display),)),
                 row.labels[0],
             )
         )

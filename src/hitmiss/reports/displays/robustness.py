@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 
@@ -17,11 +17,18 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Floats
+from hitmiss.findings.wording import explain, is_share, per_cent
+from hitmiss.reports.displays.lines import Lines, NumberRows, PlateOptions
+from hitmiss.reports.plate import MUTED, Axis, Curve, Dots, GuideLine, Mark, Plate, ticks
+from hitmiss.reports.readings import Reading
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name
 from hitmiss.robustness.manipulation import CLEAN_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+DASHES: Final = ("", "dash", "dot")
+"""Line styles that distinguish runs where colours distinguish attacks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,10 @@ class RobustnessDisplay:
     """
 
     kind: ClassVar[str] = "robustness"
+    reading: ClassVar[Reading] = Reading(
+        "Robustness",
+        "Each attack in its interval. An attack that does no more than noise of the same norm has found nothing.",
+    )
     metric: str
     across: str
     lines: tuple[StrengthLine, ...]
@@ -112,6 +123,64 @@ class RobustnessDisplay:
 
         return plot(self, ax, name, color)
 
+    @staticmethod
+    def plate(lines: Lines[RobustnessDisplay], how: PlateOptions) -> Plate:
+        """Draw a figure over strength: one line per attack with its intervals, its control dotted in the same colour."""
+        del how
+        d: RobustnessDisplay = lines[0][1]
+        shade = {name: i for i, name in enumerate(dict.fromkeys(own.of for own in d.lines))}
+        every = np.unique(np.concatenate([own.x for own in d.lines]))
+        is_strength = d.across == "strength" and d.clean is not None
+        span = float(every[-1] - (0.0 if is_strength else every[0])) or 1.0
+        step = 0.012 * span
+        marks: list[Mark] = [GuideLine(d.clean, False, "clean")] if d.clean is not None else []
+        runs = list(dict.fromkeys(own.run for own in d.lines))
+        for own in d.lines:
+            i = shade[own.of]
+            aside = step * (i - (len(shade) - 1) / 2)
+            dash = "dot" if own.is_control else DASHES[runs.index(own.run) % len(DASHES)]
+            marks.append(Curve(own.x + aside, own.value, i, own.name, dash, 1.4 if own.is_control else 2.0))
+            about = tuple(f"{own.name} at {x:g}: {v:.3f}" for x, v in zip(own.x, own.value, strict=True))
+            ends = (None, None) if own.is_control else (own.low, own.high)
+            marks.append(Dots(own.x + aside, own.value, i, low=ends[0], high=ends[1], about=about, is_hollow=False))
+        values = np.concatenate(
+            [np.concatenate([o.value, o.low[np.isfinite(o.low)], o.high[np.isfinite(o.high)]]) for o in d.lines]
+        )
+        values = np.append(values, d.clean) if d.clean is not None else values
+        share = is_share(d.metric)
+        low = 0.0 if share or d.best == "low" else float(min(values.min(), 0.0))
+        high = min(1.0, 1.06 * float(values.max())) if share else 1.06 * float(values.max())
+        left = 0.0 if is_strength else float(every[0])
+        x = Axis(
+            d.across,
+            left - (1 + len(shade) / 2) * step,
+            float(every[-1]) + (1 + len(shade) / 2) * step,
+            tuple((float(v), f"{v:g}") for v in ([0.0] if is_strength else []) + every.tolist()),
+        )
+        y = Axis(
+            explain(d.metric).title,
+            low,
+            high if high > low else low + 1.0,
+            ticks(low, high if high > low else low + 1.0, percent=share),
+        )
+        key = tuple((i, "", name) for name, i in shade.items())
+        if len(runs) > 1:
+            key = (*key, *((6, DASHES[i % len(DASHES)], run) for i, run in enumerate(runs)))
+        if any(own.is_control for own in d.lines):
+            key = (*key, (MUTED, "dot", "noise of the same norm"))
+        return Plate(x, y, tuple(marks), _robust_finding(d), key=key)
+
+    @staticmethod
+    def numbers(lines: Lines[RobustnessDisplay]) -> NumberRows:
+        """Return the numbers behind the figure."""
+        d = lines[0][1]
+        rows = [
+            (own.name, [f"{x:g}", f"{v:.4f}", f"[{low:.4f}, {high:.4f}]" if np.isfinite(low) else ""])
+            for own in d.lines
+            for x, v, low, high in zip(own.x, own.value, own.low, own.high, strict=True)
+        ]
+        return (d.across, d.metric, "interval"), rows
+
 
 def _line(name: str, points: Iterable[tuple[float, Estimate]], control: bool = False, of: str = "") -> StrengthLine:
     ordered = sorted(points, key=lambda pair: pair[0])
@@ -156,3 +225,12 @@ def _family(
             lines.setdefault(", ".join([name, *words]), []).append((float(level), e))
     made = tuple(_line(label, points) for label, points in lines.items())
     return cls(found[0][1].metric, across, made, clean, found[0][1].best, name)
+
+
+def _robust_finding(d: RobustnessDisplay) -> str:
+    own = [o for o in d.lines if not o.is_control and len(o.value)]
+    if not own:
+        return ""
+    worst = (max if d.best == "low" or d.metric == "changed" else min)(own, key=lambda o: float(o.value[-1]))
+    value = per_cent(worst.value[-1], 0) if is_share(d.metric) else f"{worst.value[-1]:.3f}"
+    return f"{worst.name} is worst: {value} at {d.across} {worst.x[-1]:g}"

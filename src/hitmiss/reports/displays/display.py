@@ -1,4 +1,4 @@
-"""What is drawn, as objects that hold numbers and know their figure: curves, scores, confidences, attacks."""
+"""What is drawn, as an object that says all of itself: its numbers, its plate, its table, and how to read it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point
+from hitmiss.reports.displays.lines import AnyLines, NumberRows, PlateOptions
+from hitmiss.reports.plate import Plate
+from hitmiss.reports.readings import Reading
+from hitmiss.reports.table import Table, TableCell
+from hitmiss.reports.thinning import thin
 from hitmiss.stats.forms.least_cost import MinimumCost
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-from hitmiss.reports.thinning import thin
 
 STOPS: Final = 100
 """Number of points kept for the pointer, in addition to those that the line needs."""
@@ -50,6 +54,7 @@ class Display:
     """What all displays share: the class names, the number of trials of each, and a JSON form."""
 
     kind: ClassVar[str] = ""
+    reading: ClassVar[Reading]
     metric: ClassVar[str] = ""
     """The metric whose value the curve shows as a whole; empty if there is none."""
     positive: str
@@ -71,6 +76,16 @@ class Display:
             return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError.of("not-curve-results-file", cls_kind=cls.kind, error=error) from None
+
+    @staticmethod
+    def plate(lines: AnyLines, how: PlateOptions) -> Plate:
+        """Draw some displays of this kind, one line per run."""
+        raise NotImplementedError
+
+    @staticmethod
+    def numbers(lines: AnyLines) -> NumberRows:
+        """Return the numbers behind the figure."""
+        raise NotImplementedError
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
         """Draw into these axes, or into new ones with the width of a paper's column."""
@@ -163,6 +178,27 @@ def _point(label: str, tally: Tally, i: int) -> Point:
     return Point(label, far, float(tally.positives[i]) / tally.n_positive, tally.threshold_of(i))
 
 
+def require_llrs(trials: Trials, what: str) -> Trials:
+    """Refuse scores that are not log-likelihood ratios."""
+    if trials.header.score_kind != "llr":
+        raise DataError.of("needs-llr-scores-declared", what=what, score_kind=trials.header.score_kind)
+    return trials
+
+
 def light(x: Floats, y: Floats) -> Array:
     """Return the indices of the points of a curve to keep, in pixels."""
     return thin(x, y, stops=STOPS)
+
+
+def plate_of(lines: AnyLines, how: PlateOptions | None = None) -> Plate:
+    """Return the plate of some displays of one kind, with one line per run."""
+    plate: Plate = lines[0][1].plate(lines, how or PlateOptions())
+    return plate
+
+
+def numbers_of(lines: AnyLines) -> Table:
+    """Return the numbers behind a figure, also for screen readers and browsers without scripts."""
+    first = lines[0][1]
+    header, rows = first.numbers(lines)
+    cells = tuple((TableCell(name), *map(TableCell, texts)) for name, texts in rows)
+    return Table(first.reading.title, ("attack" if first.kind == "robustness" else "run", *header), cells)

@@ -1,4 +1,4 @@
-"""The scores of both classes in bins, as an object that holds its numbers and can draw itself."""
+"""The scores of both classes in bins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from hitmiss.core.score_keys import COARSE, bins_of, first_key, keys_of, scores_
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
-from hitmiss.reports.displays import Display, Point, facts, operating_points, tally_of
+from hitmiss.findings.wording import per_cent
+from hitmiss.reports.displays.display import Display, Point, facts, operating_points, tally_of
+from hitmiss.reports.displays.lines import Lines, NumberRows, PlateOptions, share_axis, share_text
+from hitmiss.reports.plate import Axis, Bars, GuideLine, Mark, Plate, ticks
+from hitmiss.reports.readings import Reading
 
 BINS: Final = 60
 TAIL: Final = 0.0005
@@ -29,6 +33,9 @@ class HistogramDisplay(Display):
     """
 
     kind: ClassVar[str] = "histogram"
+    reading: ClassVar[Reading] = Reading(
+        "Scores by class", "Each class as shares of itself. The less they overlap, the better.", True
+    )
     edges: Floats
     positives: Floats
     negatives: Floats
@@ -62,6 +69,57 @@ class HistogramDisplay(Display):
     def _turned(self, trials: Trials) -> dict[str, Any]:
         bars = {"positives": self.positives[::-1], "negatives": self.negatives[::-1]}
         return {**super()._turned(trials), "edges": trials.header.scale.turned(self.edges)[::-1], **bars}
+
+    @staticmethod
+    def plate(lines: Lines[HistogramDisplay], how: PlateOptions) -> Plate:
+        """Draw the first run."""
+        del how
+        return histogram_plate(lines[0][1])
+
+    @staticmethod
+    def numbers(lines: Lines[HistogramDisplay]) -> NumberRows:
+        """Return the numbers behind the figure."""
+        rows: list[tuple[str, list[str]]] = []
+        for name, d in lines:
+            step = max(len(d.positives) // 10, 1)
+            for i in range(0, len(d.positives), step):
+                ends = f"{d.edges[i]:.3g} to {d.edges[min(i + step, len(d.edges) - 1)]:.3g}"
+                rows.append(
+                    (
+                        name,
+                        [
+                            ends,
+                            share_text(d.positives[i : i + step].sum()),
+                            share_text(d.negatives[i : i + step].sum()),
+                        ],
+                    )
+                )
+        return ("score", lines[0][1].positive, lines[0][1].negative), rows
+
+
+def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None) -> Plate:
+    """Draw both classes as bars, one behind the other; `ends`: a range shared with other plates."""
+    top = 1.08 * float(max(d.positives.max(), d.negatives.max()))
+    overlap = float(np.minimum(d.positives, d.negatives).sum())
+    marks: list[Mark] = [
+        Bars(d.edges, d.negatives, 1, f"{d.negative} ({d.n_negative:,})"),
+        Bars(d.edges, d.positives, 0, f"{d.positive} ({d.n_positive:,})"),
+    ]
+    low, high = ends or (float(d.edges[0]), float(d.edges[-1]))
+    marks += [
+        GuideLine(p.threshold, True, f"{p.label} {p.threshold:.3g}") for p in d.points if low <= p.threshold <= high
+    ]
+    x = Axis(f"score (higher = {d.higher or d.positive})", low, high, ticks(low, high))
+    key = ((1, "bar", f"{d.negative} ({d.n_negative:,})"), (0, "bar", f"{d.positive} ({d.n_positive:,})"))
+    finding = f"{per_cent(overlap, 0)} of the scores overlap"
+    return Plate(
+        x,
+        share_axis("share of the class", top),
+        tuple(marks),
+        finding,
+        key=key,
+        note="The outer bins hold what lies beyond.",
+    )
 
 
 def _placed(tally: Tally, edges: Floats) -> list[Floats]:
