@@ -131,7 +131,7 @@ def test_affine_settles_where_the_classes_hardly_overlap(n: int, prior: float) -
         ([1, 1, 0, 0], [3, 2, 1, 0], "no finite slope"),
         ([1, 1, 0, 0], [3, 1, 1, 0], "no finite slope"),
         ([1, 1, 0, 0], [0, 1, 2, 3], "no finite slope"),
-        ([1, 1], [0, 1], "2 positives of 2 trials"),
+        ([1, 1], [0, 1], "2 positives of 2"),
         ([1, 0], [5, 5], "all scores of the fit set are 5"),
         ([1, 0, 1], [1, math.inf, 2], "1 are infinite"),
         ([1, 0, 1], [1, math.nan, 2], "1 of 3 scores are NaN"),
@@ -190,7 +190,7 @@ def test_pav_takes_separated_classes_and_infinite_new_scores() -> None:
 
 
 def test_pav_needs_something_to_hold_its_ends() -> None:
-    with pytest.raises(UsageError, match="infinite"):
+    with pytest.raises(UsageError, match="misleading must be above 0"):
         fit_pav([1, 0], [1, 0], misleading=0)
 
 

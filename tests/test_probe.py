@@ -208,7 +208,7 @@ def test_what_cannot_be_probed_is_refused(change: dict[str, Any], sentence: str)
 
 
 def test_one_fold_is_no_cross_validation() -> None:
-    with pytest.raises(UsageError, match="at least 2"):
+    with pytest.raises(UsageError, match="2 or more"):
         probe(*blurred(), folds=1)
 
 

@@ -175,9 +175,9 @@ def test_weights_of_another_length_are_refused() -> None:
 
 def test_masked_values_are_refused_not_unmasked() -> None:
     holed = np.ma.array([1.0, 2.0], mask=[True, False])
-    with pytest.raises(DataError, match="scores are masked"):
+    with pytest.raises(DataError, match="score are masked"):
         Tally.of([1, 0], holed)
-    with pytest.raises(DataError, match="labels are masked"):
+    with pytest.raises(DataError, match="label are masked"):
         Tally.of(np.ma.array([1, 0], mask=[True, False]), [1.0, 2.0])
 
 

@@ -68,7 +68,7 @@ def test_blur_keeps_the_mean_and_what_is_flat() -> None:
 def test_strange_images_are_refused() -> None:
     with pytest.raises(DataError, match="height"):
         find_attack("blur").apply(np.zeros(5), 0.5, rng())
-    with pytest.raises(UsageError, match="1 to 95"):
+    with pytest.raises(UsageError, match="between 1 and 95"):
         find_attack("jpeg").apply(IMAGE, 0.5, rng(), quality=0)
 
 

@@ -136,9 +136,9 @@ def test_the_same_records_however_they_are_stored(folder: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("logits", "is to give probabilities"),
-        ("nothing", "not finite"),
-        ("three", "3 outputs and the data has 5 classes"),
+        ("logits", "must be probabilities"),
+        ("nothing", "NaN or infinite"),
+        ("three", "3 outputs and 5 classes are named"),
         ("broken", "RuntimeError: out of order"),
     ],
 )
@@ -153,12 +153,12 @@ def test_odd_models(model: str, words: str, folder: Path, tmp_path: Path, capsys
     [
         (("--target", "MI"), "none of these families can aim"),
         (("--target", "XX"), "unknown class 'XX'"),
-        (("--seed", "-1"), "--seed is at least 0"),
-        (("--batch", "0"), "--batch is at least 1"),
-        (("--limit", "0"), "--limit must be greater than 0"),
+        (("--seed", "-1"), "--seed must be 0 or more"),
+        (("--batch", "0"), "--batch must be 1 or more"),
+        (("--limit", "0"), "--limit must be above 0"),
         (("--threshold", "2"), "0 to 1"),
         (("--strengths", "0.5"), "asked for twice"),
-        (("--strengths", "-0.5"), "from 0 to 1"),
+        (("--strengths", "-0.5"), "between 0 and 1"),
         (("--window", "2", "--center", "50"), "runs from 0 to 10"),
     ],
 )

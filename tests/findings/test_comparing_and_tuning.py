@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -198,81 +198,80 @@ def mapie() -> object:
 
 BATCHES = [(np.zeros((2, 50)), [0, 1])]
 
-CASES: Mapping[str, tuple[Case, str]] = {
+CASES: Sequence[tuple[str, Case, str]] = [
     # replacing a classifier
-    "bad-share": (several(share=1.5), "1.5"),
-    "no-pairs": (lambda: replace_classifier(rows(trials(), [0]), rows(trials(), [0]), 3.0, share=0.999999), "all 1 "),
-    "repeated-texts": (lambda: replace_classifier(repeated(), trials(), 3.0), "one row for each text"),
-    "labels-differ": (lambda: replace_classifier(trials(), relabelled(), 3.0), "'i0'"),
-    "scores-missing": (lambda: replace_classifier(trials(), unscored(), 3.0), "1 text"),
+    ("bad-share", several(share=1.5), "1.5"),
+    ("no-texts-left", lambda: replace_classifier(rows(trials(), [0]), rows(trials(), [0]), 3.0, share=0.999999), "all 1 "),
+    ("repeated-texts", lambda: replace_classifier(repeated(), trials(), 3.0), "one row for each text"),
+    ("labels-differ", lambda: replace_classifier(trials(), relabelled(), 3.0), "'i0'"),
+    ("scores-missing", lambda: replace_classifier(trials(), unscored(), 3.0), "1 text"),
     # measuring and comparing
-    "repeated-questions": (lambda: hm.compare(repeated(), repeated(), "eer"), "i0"),
-    "wrong-positive": (lambda: hm.measure(trials(decision=[1, 0] * 6), "fake_slip_rate"), "fake_slip_rate"),
-    "form-metric-made-hitmiss": (odd_form, "int"),
-    "too-many-draws": (lambda: weighted_plan(trials(), SamplingPlan(bootstrap=10**9)), "12 rows"),
-    "undefined/both-infinite": (infinite, ""),
-    "undefined/nothing-called-positive": (lambda: at_prevalence(find_metric("precision"), 0.1, blind(0.0), blind(0.0)), ""),
-    "no-test/resampling-biases": (
+    ("repeated-questions", lambda: hm.compare(repeated(), repeated(), "eer"), "i0"),
+    ("wrong-positive", lambda: hm.measure(trials(decision=[1, 0] * 6), "fake_slip_rate"), "fake_slip_rate"),
+    ("bad-metric-form", odd_form, "int"),
+    ("too-many-draws", lambda: weighted_plan(trials(), SamplingPlan(bootstrap=10**9)), "12 rows"),
+    ("undefined/both-infinite", infinite, ""),
+    ("undefined/no-positive-calls", lambda: at_prevalence(find_metric("precision"), 0.1, blind(0.0), blind(0.0)), ""),
+    ("no-test/biased",
         lambda: hm.rank({n: trials(i, decision=[1, 0] * 6, confidence=[0.5] * N) for i, n in enumerate("abc")}, "ece"),
         "ece",
     ),
-    "no-interval/unit-alone": (
+    ("no-interval/unit-alone",
         lambda: probe_layers({"a": np.random.default_rng(0).normal(size=(8, 2))}, list("aaaabbbb"), folds=2, unit=["u"] * 8),
         "one unit",
     ),
     # tuning
-    "no-test-row-judge": (lambda: tune(GROUPED, "language", ["en"], test=GROUPED.where(language="es")), "en"),
-    "refused-3": (lambda: tune(GROUPED, "language", ["en"], guarantee=Guarantee("fpr", 0.01)), "en: "),
-    "bad-guarantee": (lambda: Guarantee.parse("fpr >= 1%"), "fpr >= 1%"),
-    "no-guarantee": (lambda: guaranteed_threshold(Tally.of([1, 0], [1.0, 0.0]), "fpr", 0.01), "fpr at 0.01"),
-    "no-guarantee/ties": (
+    ("no-test-rows", lambda: tune(GROUPED, "language", ["en"], test=GROUPED.where(language="es")), "en"),
+    ("group-refused", lambda: tune(GROUPED, "language", ["en"], guarantee=Guarantee("fpr", 0.01)), "en: "),
+    ("bad-guarantee", lambda: Guarantee.parse("fpr >= 1%"), "fpr >= 1%"),
+    ("no-guarantee", lambda: guaranteed_threshold(Tally.of([1, 0], [1.0, 0.0]), "fpr", 0.01), "fpr at 0.01"),
+    ("no-guarantee/ties",
         lambda: guaranteed_threshold(Tally.of([1] * 99 + [0] * 99, [0.0] * 99 + [1.0] * 99), "fpr", 0.05),
         "fpr at 0.05",
     ),
-    "mapie-tests-pairs-grid": (mapie, "probabilities"),
-    "two-thresholds/given": (lambda: with_frozen_threshold(Design.of(["eer"], threshold=1.0), trials(), None), "a threshold"),
-    "thresholds-written-into-csv": (tuned("test.tsv", LANGUAGES.replace(",", "\t")), "test.tsv"),
-    "rows-without-label-score": (
+    ("mapie-grid", mapie, "probabilities"),
+    ("threshold-twice", lambda: with_frozen_threshold(Design.of(["eer"], threshold=1.0), trials(), None), "a threshold"),
+    ("not-csv", tuned("test.tsv", LANGUAGES.replace(",", "\t")), "test.tsv"),
+    ("lossy-write",
         tuned("test.csv", LANGUAGES + "x,en,,0.5\n", spec=ReadSpec(missing="drop")), "test.csv",
     ),
-    "unknown-language": (written("t.csv", LANGUAGES, lambda: load_table(["t.csv"], languages=["xx"])), "xx"),
-    "no-predictions": (lambda: load_any([]), "no file"),
+    ("unknown-language", written("t.csv", LANGUAGES, lambda: load_table(["t.csv"], languages=["xx"])), "xx"),
+    ("no-predictions", lambda: load_any([]), "no file"),
     # runs and files
-    "same-name": (lambda: read_runs(["x/a.csv", "y/a.csv"], None, None), "'a'"),
-    "no-common-item": (runs("ab", "cd"), "seed"),
-    "no-asv/key": (verifier(asv_key="key.csv"), "--asv-key"),
-    "no-rates": (rates(["recall"]), "results.json"),
-    "several-runs": (both_seeds, "results.json"),
-    "several-splits": (lambda: table_of(Splits(train=1, test=2)), "train"),
-    "two-transforms": (listened(transform=lambda *_: None, manipulate=["noise(snr=15)"]), "transform"),
-    "picture-unused": (listened(picture="resize=4"), "--picture"),
-    "wants-sound-hz-says": (listened(sample_rate=16000), "8000 Hz"),
+    ("same-name/files", lambda: read_runs(["x/a.csv", "y/a.csv"], None, None), "'a'"),
+    ("no-common-item", runs("ab", "cd"), "seed"),
+    ("no-asv/key", verifier(asv_key="key.csv"), "--asv-key"),
+    ("no-rates", rates(["recall"]), "results.json"),
+    ("several-runs", both_seeds, "results.json"),
+    ("several-splits", lambda: table_of(Splits(train=1, test=2)), "train"),
+    ("two-transforms", listened(transform=lambda *_: None, manipulate=["noise(snr=15)"]), "transform"),
+    ("option-unused/picture", listened(picture="resize=4"), "--picture"),
+    ("other-rate/asked", listened(sample_rate=16000), "8000 Hz"),
     # protocols
-    "scores-probability-log-odds": (
+    ("bad-score-form",
         lambda: evaluate_beats_model(lambda x: np.zeros((len(x), 2)), BATCHES, "cpu", scores="odds"),  # type: ignore[arg-type]
         "'odds'",
     ),
-    "model-gave-shape-clips": (lambda: _one_row_a_clip(np.zeros((3, 2)), 2), "(3, 2)"),
-    "clip-channel-samples": (lambda: _rows([np.zeros((2, 5))]), "(2, 5)"),
+    ("output-shape", lambda: _one_row_a_clip(np.zeros((3, 2)), 2), "(3, 2)"),
+    ("wrong-shape", lambda: _rows([np.zeros((2, 5))]), "(2, 5)"),
     # numbers
-    "bad-plan/no": (lambda: planning.needed(planning.Error(1e9, 1), 1e-9), "1e-09"),
-    "impossible-counts/positive": (
+    ("bad-plan/unreachable", lambda: planning.needed(planning.Error(1e9, 1), 1e-9), "1e-09"),
+    ("impossible-counts/positive",
         lambda: prevalence.labelled_prevalence(
             5, 10, flagged_positive=4, flagged_labelled=3, passed_positive=1, passed_labelled=3
         ),
         "4 positive of 3",
     ),
-    "bad-asv-label/word": (lambda: class_codes(np.array(["target", "teapot"], dtype=object)), "'teapot'"),
-    "nan-score/named": (
+    ("bad-asv-label/word", lambda: class_codes(np.array(["target", "teapot"], dtype=object)), "'teapot'"),
+    ("nan-score",
         lambda: OrderedTrials.of(np.array([0, 1]), np.array([1.0, float("nan")])), "1 of 2",
     ),
-    "bad-operating-points": (lambda: parse_points("0.1:2"), "'0.1:2'"),
-    "metric-needs-whole-tally": (lambda: Whole(np.mean).passing(1, 1), ""),  # type: ignore[arg-type]
-    "threshold-number-found-nan": (lambda: compute_far_frr([1, 0], [1.0, 0.0], float("nan")), "NaN"),
-}  # fmt: skip
+    ("bad-operating-points", lambda: parse_points("0.1:2"), "'0.1:2'"),
+    ("tally-too-large", lambda: Whole(np.mean).passing(1, 1), ""),  # type: ignore[arg-type]
+    ("nan-threshold", lambda: compute_far_frr([1, 0], [1.0, 0.0], float("nan")), "NaN"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", CASES)
-def test_produced(code: str, tmp_path: Path) -> None:
-    case, named = CASES[code]
+@pytest.mark.parametrize(("code", "case", "named"), CASES, ids=[case[0] for case in CASES])
+def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
     assert_produces(code, case, tmp_path, named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,87 +89,87 @@ def embeddings(**arrays: object) -> Callable[[], object]:
 
 IDS = np.array(["a", "b"])
 
-CASES: Mapping[str, Case] = {
+CASES: Sequence[tuple[str, Case]] = [
     # files
-    "lines-lack-names": "score lines.jsonl -m eer",
-    "holds-no-embeddings": embeddings(ids=IDS),
-    "all-arrays-about-same": embeddings(ids=IDS, layer=np.zeros((3, 2))),
-    "array-shape-type": embeddings(ids=IDS, layer=np.zeros((2, 2, 2, 2))),
-    "holds-objects": embeddings(ids=np.array(["a", 3], dtype=object), layer=np.zeros((2, 2))),
-    "run-tag-beginning-file": lambda: find_run(".", "../base"),
-    "inexact-number": lambda: hm.evaluate(
+    ("lines-lack-names", "score lines.jsonl -m eer"),
+    ("not-embeddings", embeddings(ids=IDS)),
+    ("not-embeddings/sizes", embeddings(ids=IDS, layer=np.zeros((3, 2)))),
+    ("not-embeddings/array", embeddings(ids=IDS, layer=np.zeros((2, 2, 2, 2)))),
+    ("holds-objects", embeddings(ids=np.array(["a", 3], dtype=object), layer=np.zeros((2, 2)))),
+    ("bad-run-tag", lambda: find_run(".", "../base")),
+    ("inexact-number", lambda: hm.evaluate(
         pl.DataFrame({"id": ["a", "b"], "label": ["bonafide", "spoof"], "score": [2**60 + 1, 3]}), metrics="eer"
-    ),
-    "unread-option/applies": lambda: hm.read("a.csv", threshold_rule="first"),
-    "values-hold-tab-quote": lambda: write_scores(
+    )),
+    ("unread-option/predictions", lambda: hm.read("a.csv", threshold_rule="first")),
+    ("unwritable-value", lambda: write_scores(
         Trials(trials().frame.with_columns(item=pl.lit('a"b') + pl.col("item")), trials().header), "out.tsv"
-    ),
+    )),
     # comparing
-    "no-metric/say-compare-several": lambda: hm.compare(trials(), trials(1.0)),
-    "no-metric/2": lambda: compare_all({"a": trials(), "b": trials(), "c": trials()}),
-    "one-run/comparison": lambda: compare_runs({"a": trials()}, Design.of(["eer"])),
-    "other-classes": pair(trials(), trials(positive="real")),
-    "other-score-kind": pair(trials(), trials(score_kind="llr")),
-    "runs-same-name": lambda: hm.rank(["x/a.csv", "y/a.csv"], "eer"),
-    "undefined/run": lambda: hm.over_repeats(
+    ("no-metric/compare", lambda: hm.compare(trials(), trials(1.0))),
+    ("no-metric/rank", lambda: compare_all({"a": trials(), "b": trials(), "c": trials()})),
+    ("one-run", lambda: compare_runs({"a": trials()}, Design.of(["eer"]))),
+    ("other-classes", pair(trials(), trials(positive="real"))),
+    ("other-score-kind", pair(trials(), trials(score_kind="llr"))),
+    ("same-name/runs", lambda: hm.rank(["x/a.csv", "y/a.csv"], "eer")),
+    ("undefined/every-run", lambda: hm.over_repeats(
         hm.measure(stack({"1": negatives(), "2": negatives()}, "trial"), "eer", bootstrap=0), "trial"
-    ),
-    "incomparable/baseline": lambda: gate(
+    )),
+    ("incomparable/baseline", lambda: gate(
         hm.measure(trials(), "eer", bootstrap=0),
         max_regression=["eer=0.1"],
         baseline=hm.measure(trials(positive="real"), "eer", bootstrap=0),
-    ),
-    "incomparable/other-items": lambda: gate(
+    )),
+    ("incomparable/other-items", lambda: gate(
         trials(), max_regression=["eer=0.1"], baseline=Trials.of([1, 0] * N, range(2 * N))
-    ),
-    "no-pull-request": "gate a.csv --fail-if eer>0.9 --post gitlab",
-    "missing-gate-file": "gate a.csv --rules nowhere.toml",
-    "bad-gate-file": "gate a.csv --rules broken.toml",
+    )),
+    ("no-pull-request", "gate a.csv --fail-if eer>0.9 --post gitlab"),
+    ("missing-gate-file", "gate a.csv --rules nowhere.toml"),
+    ("bad-gate-file", "gate a.csv --rules broken.toml"),
     # evaluating
-    "missing-protocol": lambda: load_protocol("nowhere.toml"),
-    "nothing-to-read": lambda: reading_of(None, {}),
-    "columns-takes-our-names": lambda: hm.evaluate("a.csv", metrics="eer", score="score", columns=3),  # type: ignore[arg-type]
-    "bad-costs": "calibrate a.csv --apply b.csv --costs much",
-    "missing-column/needs": "prevalence bare.csv",
-    "missing-column/labels": "prevalence half.csv",
-    "raw-outputs": lambda: extract_scores_from_beats_output(np.zeros((2, 2)), outputs="raw"),
-    "repeated-language": lambda: load_files(["x_en.csv", "y_en.csv"]),
-    "no-run-more": lambda: measure_repeated(trials(), Design.of(["eer"]), "trial"),
+    ("missing-file", lambda: load_protocol("nowhere.toml")),
+    ("nothing-to-read", lambda: reading_of(None, {})),
+    ("bad-columns", lambda: hm.evaluate("a.csv", metrics="eer", score="score", columns=3)),  # type: ignore[arg-type]
+    ("bad-costs", "calibrate a.csv --apply b.csv --costs much"),
+    ("missing-column/counts", "prevalence bare.csv"),
+    ("missing-column/labels", "prevalence half.csv"),
+    ("raw-outputs", lambda: extract_scores_from_beats_output(np.zeros((2, 2)), outputs="raw")),
+    ("repeated-language", lambda: load_files(["x_en.csv", "y_en.csv"])),
+    ("nothing-repeated", lambda: measure_repeated(trials(), Design.of(["eer"]), "trial")),
     # commands
-    "fitted-already": "fuse a.csv b.csv --model m.json --save n.json",
-    "fitted-already/maps": "calibrate a.csv --model m.json --save n.json",
-    "stdin-twice": "init -",
-    "no-key/say-where": "board subs -m eer",
-    "keys-twice": "board board.toml --keys keys -m eer",
-    "no-data-set": "board subs --keys keys -m eer",
-    "bad-board": lambda: read_plan("board.toml"),
-    "bad-board/table": lambda: read_plan("words.toml"),
-    "bad-board/path": lambda: read_plan("path.toml"),
-    "bad-board/cannot": lambda: read_plan("broken.toml"),
-    "no-data-set/file": lambda: plan_of({"s": "subs/system.csv"}, {"one": "keys/one.csv", "two": "keys/two.csv"}),
-    "several-runs/thresholds": "triage verdicts.csv --sweep",
-    "least-confidences": "triage verdicts.csv --least-confidence 0.1 0.2 0.3",
-    "group-of-files/about": "toxicity en.csv --missing_language skip",
-    "key-of-run": "toxicity --pred_dir . --run_tag base --key a.csv",
-    "unread-option": "gate results.json --fail-if eer>0.1 --weight w --weight-kind frequency",
-    "bad-where": "prevalence counts.csv --detector results.json --where =",
-    "rates-twice": "prevalence counts.csv --detector results.json --sensitivity 9/10 --specificity 9/10",
-    "no-rates/needs": "prevalence full.csv --rates rates.csv",
-    "more-checks": "gate a.csv " + " ".join(f"--fail-if eer>0.{k}" for k in range(9)) + " --fail-if roc_auc<0.9",
+    ("fitted-already", "fuse a.csv b.csv --model m.json --save n.json"),
+    ("fitted-already/maps", "calibrate a.csv --model m.json --save n.json"),
+    ("stdin-twice", "init -"),
+    ("no-key/say-where", "board subs -m eer"),
+    ("keys-twice", "board board.toml --keys keys -m eer"),
+    ("no-data-set", "board subs --keys keys -m eer"),
+    ("bad-board", lambda: read_plan("board.toml")),
+    ("bad-board/table", lambda: read_plan("words.toml")),
+    ("bad-board/path", lambda: read_plan("path.toml")),
+    ("bad-board/form", lambda: read_plan("broken.toml")),
+    ("no-data-set/file", lambda: plan_of({"s": "subs/system.csv"}, {"one": "keys/one.csv", "two": "keys/two.csv"})),
+    ("several-runs/thresholds", "triage verdicts.csv --sweep"),
+    ("least-confidences", "triage verdicts.csv --least-confidence 0.1 0.2 0.3"),
+    ("group-of-files/about", "toxicity en.csv --missing_language skip"),
+    ("key-of-run", "toxicity --pred_dir . --run_tag base --key a.csv"),
+    ("unread-option", "gate results.json --fail-if eer>0.1 --weight w --weight-kind frequency"),
+    ("bad-where", "prevalence counts.csv --detector results.json --where ="),
+    ("rates-twice", "prevalence counts.csv --detector results.json --sensitivity 9/10 --specificity 9/10"),
+    ("no-rates/option", "prevalence full.csv --rates rates.csv"),
+    ("more-checks", "gate a.csv " + " ".join(f"--fail-if eer>0.{k}" for k in range(9)) + " --fail-if roc_auc<0.9"),
     # claims, runs
-    "bad-choice": lambda: split_choice("a.csv[model=]"),
-    "comparison-signature": lambda: verify("hitmiss:1|compare:a,b|metrics:eer|n:5/3", "a.csv"),
-    "not-run": lambda: load_manifest("."),
-}  # fmt: skip
+    ("bad-choice", lambda: split_choice("a.csv[model=]")),
+    ("comparison-signature", lambda: verify("hitmiss:1|compare:a,b|metrics:eer|n:5/3", "a.csv")),
+    ("not-a-run", lambda: load_manifest(".")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", CASES)
-def test_produced(code: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "case"), CASES, ids=[case[0] for case in CASES])
+def test_produced(code: str, case: Case, tmp_path: Path) -> None:
     files(tmp_path)
-    assert_produces(code, CASES[code], tmp_path)
+    assert_produces(code, case, tmp_path)
 
 
 def test_a_manifest_that_is_not_json(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text("{")
     (tmp_path / "manifest.json").write_text("{")
-    assert_produces("not-json-run-edited", lambda: load_manifest(tmp_path), tmp_path)
+    assert_produces("damaged-run/json", lambda: load_manifest(tmp_path), tmp_path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -89,51 +89,50 @@ def no_program(call: Callable[[], object]) -> Callable[[], object]:
 
 PROMPTFOO = json.dumps({"evalId": "e", "results": {"version": 3, "results": []}, "config": {}})
 
-CASES: Mapping[str, tuple[Case, str]] = {
-    "unreadable-file/no": (packed("e.npz", {"notes.txt": b"text"}, lambda: load_embeddings("e.npz")), "notes.txt"),
-    "nan-threshold": (lambda: Design.of(["eer"], threshold=float("nan")), "NaN"),
-    "unreadable-file/cannot": (lambda: (Path("g.toml").mkdir(), hm.gate(DETECTED, rules="g.toml")), "g.toml"),
-    "bad-settings": (written("hitmiss.toml", "read = 3\n", lambda: load("hitmiss.toml")), "[read]"),
-    "bad-gate-file/rules": (written("g.toml", "rules = 3\n", lambda: load_gate("g.toml")), "g.toml"),
-    "bad-gate-file/rule": (written("g.toml", "[[rules]]\nwhy = 'x'\n", lambda: load_gate("g.toml")), "g.toml, rule 1"),
-    "not-signed": (unwritable_key, "results.json"),
-    "no-signers": (lambda: signer("r.json", "team.txt"), "team.txt"),
-    "no-cryptography": (
+CASES: Sequence[tuple[str, Case, str]] = [
+    ("unreadable-file/array", packed("e.npz", {"notes.txt": b"text"}, lambda: load_embeddings("e.npz")), "notes.txt"),
+    ("nan-threshold", lambda: Design.of(["eer"], threshold=float("nan")), "NaN"),
+    ("unreadable-file/refused", lambda: (Path("g.toml").mkdir(), hm.gate(DETECTED, rules="g.toml")), "g.toml"),
+    ("bad-settings", written("hitmiss.toml", "read = 3\n", lambda: load("hitmiss.toml")), "[read]"),
+    ("bad-gate-file/rules", written("g.toml", "rules = 3\n", lambda: load_gate("g.toml")), "g.toml"),
+    ("bad-gate-file/rule", written("g.toml", "[[rules]]\nwhy = 'x'\n", lambda: load_gate("g.toml")), "g.toml, rule 1"),
+    ("not-signed", unwritable_key, "results.json"),
+    ("no-signers", lambda: signer("r.json", "team.txt"), "team.txt"),
+    ("missing-package",
         written("key", "", without("cryptography", lambda: sealed_envelope(b"{}", "key"))),
         "cryptography",
     ),
-    "no-ssh-keygen": (no_program(lambda: sign("r.json", "key")), "ssh-keygen"),
-    "bad-weight": (weighed(w=[0, 0]), "'w'"),
-    "duplicate-id/row": (weighed(id=["a", "a#2"], w=[2, 1]), "'a#2'"),
-    "bad-requirements-file/list": (
+    ("no-ssh-keygen", no_program(lambda: sign("r.json", "key")), "ssh-keygen"),
+    ("bad-weight", weighed(w=[0, 0]), "'w'"),
+    ("duplicate-id/copy", weighed(id=["a", "a#2"], w=[2, 1]), "'a#2'"),
+    ("bad-requirements-file",
         written("need.toml", "require = 'eer <= 0.1'\n", lambda: read_requirements("need.toml")),
         "need.toml",
     ),
     # logs of other tools
-    "no-results-in-folder": (written("runs/a.jsonl", '{"id": 1}\n', lambda: results_in("runs")), "runs"),
-    "broken-log": (written(f"logs/{SAMPLES}", "{\n", lambda: hm.read("logs")), f"{SAMPLES}, line 1"),
-    "log-not-finished": (
+    ("no-results-in-folder", written("runs/a.jsonl", '{"id": 1}\n', lambda: results_in("runs")), "runs"),
+    ("broken-log", written(f"logs/{SAMPLES}", "{\n", lambda: hm.read("logs")), f"{SAMPLES}, line 1"),
+    ("log-not-finished",
         written("x.json", json.dumps({**INSPECT, "status": "started"}), lambda: hm.read("x.json")),
         "started",
     ),
-    "log-empty": (written("out.json", PROMPTFOO, lambda: hm.read("out.json")), "out.json"),
-    "log-several-models": (two_models, "one, two"),
+    ("log-empty", written("out.json", PROMPTFOO, lambda: hm.read("out.json")), "out.json"),
+    ("log-several-models", two_models, "one, two"),
     # tables and layers
-    "no-rows/item": (lambda: LAYERS.where({"item": ["x"], "codec": ["d"]}), ""),
-    "reading-safetensors-needs-package": (
+    ("no-rows/item", lambda: LAYERS.where({"item": ["x"], "codec": ["d"]}), ""),
+    ("missing-package",
         written("e.safetensors", "", without("safetensors", lambda: load_embeddings("e.safetensors"))),
         "safetensors",
     ),
-    "not-parquet-file": (written("e.parquet", "text", lambda: load_embeddings("e.parquet")), "e.parquet"),
-    "needs-package-obstore-pip": (without("obstore", lambda: addresses_in("s3://bucket/run-*.csv")), "s3://"),
-    "manifest-no-column-files": (
+    ("not-a-file", written("e.parquet", "text", lambda: load_embeddings("e.parquet")), "e.parquet"),
+    ("missing-package", without("obstore", lambda: addresses_in("s3://bucket/run-*.csv")), "s3://"),
+    ("missing-column/files",
         written("m.csv", "id,label\na,spoof\nb,bonafide\n", lambda: read_manifest("m.csv", file_column="where")),
         "'where'",
     ),
-}  # fmt: skip
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("code", CASES)
-def test_produced(code: str, tmp_path: Path) -> None:
-    case, named = CASES[code]
+@pytest.mark.parametrize(("code", "case", "named"), CASES, ids=[case[0] for case in CASES])
+def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
     assert_produces(code, case, tmp_path, named)

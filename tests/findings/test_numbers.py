@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,134 +49,144 @@ def positive(name: str) -> Trials:
     return Trials(made.frame, Header(name, "other", "raw"))
 
 
-CORE: Mapping[str, Case] = {
-    "bad-bands/numbers": lambda: NumberBands.parse("year:1,two"),
-    "bad-bands/order": lambda: NumberBands.parse("year:3,2"),
-    "not-a-number/bands": lambda: NumberBands("year", (1.0,), "year:1").of(pl.Series(["3", "many"])),
-    "bad-least-confidence": lambda: LeastConfidence(float("nan"), 0.5),
-    "design-and-options": lambda: hm.measure(trials(), Design.of(["eer"]), by="codec"),
-    "no-gap": lambda: Design.of(["eer"], gap=True),
-    "bad-setting": lambda: hm.measure(trials(), "min_dcf(normalize=5)"),
-    "bad-setting/number": lambda: hm.measure(trials(), "min_dcf(p_target=word)"),
-    "bad-call": lambda: hm.measure(trials(), "eer", 1, 2, 3),  # type: ignore
-    "weight-way": lambda: refuse_unkind("w", None),
-    "weight-kind/needs": lambda: refuse_unkind(None, "frequency"),
-    "several-rows": lambda: hm.measure(stack({"a": trials(), "b": trials()}, "system"), "eer", bootstrap=0)["eer"],
-    "bad-unit/most": lambda: SamplingPlan(unit=("a", "b", "c")),
-    "bad-plan/not": lambda: SamplingPlan.parse("a handful of draws"),
-    "not-a-column": lambda: Trials.of([1, 0], [1.0, 2.0], codec="mp3"),
-    "masked-value/some": lambda: Trials.of([1, 0], [1.0, 2.0], decision=MASKED),
-    "too-many-rows": lambda: hm.evaluate(
+CORE: Sequence[tuple[str, Case]] = [
+    ("bad-bands/numbers", lambda: NumberBands.parse("year:1,two")),
+    ("bad-bands/order", lambda: NumberBands.parse("year:3,2")),
+    ("not-a-number/bands", lambda: NumberBands("year", (1.0,), "year:1").of(pl.Series(["3", "many"]))),
+    ("nan-threshold", lambda: LeastConfidence(float("nan"), 0.5)),
+    ("design-and-options", lambda: hm.measure(trials(), Design.of(["eer"]), by="codec")),
+    ("no-gap", lambda: Design.of(["eer"], gap=True)),
+    ("bad-setting", lambda: hm.measure(trials(), "min_dcf(normalize=5)")),
+    ("bad-setting/number", lambda: hm.measure(trials(), "min_dcf(p_target=word)")),
+    ("bad-call", lambda: hm.measure(trials(), "eer", 1, 2, 3)),  # type: ignore
+    ("weight-way", lambda: refuse_unkind("w", None)),
+    ("weight-kind/column", lambda: refuse_unkind(None, "frequency")),
+    ("several-rows", lambda: hm.measure(stack({"a": trials(), "b": trials()}, "system"), "eer", bootstrap=0)["eer"]),
+    ("bad-unit/crossed", lambda: SamplingPlan(unit=("a", "b", "c"))),
+    ("bad-draws", lambda: SamplingPlan.parse("a handful of draws")),
+    ("not-a-column", lambda: Trials.of([1, 0], [1.0, 2.0], codec="mp3")),
+    ("masked-value", lambda: Trials.of([1, 0], [1.0, 2.0], decision=MASKED)),
+    ("too-many-rows", lambda: hm.evaluate(
         pl.DataFrame({"id": ["a", "b"], "label": [1, 0], "score": [1.0, 0.0], "w": [10**9, 1]}),
         metrics="eer", weight="w", weight_kind="frequency",
-    ),
-    "settings-written-setting-value": lambda: parse("eer(**all)"),
-    "setting-number-word-true": lambda: parse("eer(ties=f(2))"),
-    "setting-given-twice": lambda: parse("min_dcf(p_target=0.1, p_target=0.2)"),
-    "metric-take-weight-none": lambda: hm.metric(best="low")(lambda label, score: 0.0),
-    "some-scores-masked": lambda: Tally.of([1, 0], MASKED),
-    "some-labels-masked": lambda: Tally.of(MASKED, [1.0, 0.0]),
-    "label-score-flat-equally": lambda: Tally.of([1, 0], [1.0, 2.0, 3.0]),
-    "label-flat-found-shape": lambda: Tally.of([[1, 0]], [1.0, 2.0]),
-    "label-positive-found-position": lambda: Tally.of([1, 2], [1.0, 2.0]),
-    "score-counts-flat-equally": lambda: Tally.of_counts([1.0, 2.0], [1], [0, 1]),
-    "label-flat-equally-long": lambda: Trials.of([1, 0], [1.0, 2.0, 3.0]),
-    "where-others-cannot-combined": lambda: stack({"a": positive("spoof"), "b": positive("fake")}, "system"),
-    "bad-field": lambda: ReadSpec.checked("label_cut", "half"),
-    "bad-form": lambda: Design.from_plain({"level": "high"}),
-    "bad-weight/values": lambda: Trials.of([1, 0], [1.0, 2.0], weight=[1.0, -1.0], weight_kind="frequency"),
-    "empty-score/values": lambda: Trials.from_frame(
+    )),
+    ("bad-metric/setting", lambda: parse("eer(**all)")),
+    ("bad-metric/value", lambda: parse("eer(ties=f(2))")),
+    ("bad-metric/twice", lambda: parse("min_dcf(p_target=0.1, p_target=0.2)")),
+    ("metric-without-weight", lambda: hm.metric(best="low")(lambda label, score: 0.0)),
+    ("masked-value", lambda: Tally.of([1, 0], MASKED)),
+    ("masked-value", lambda: Tally.of(MASKED, [1.0, 0.0])),
+    ("unequal-length", lambda: Tally.of([1, 0], [1.0, 2.0, 3.0])),
+    ("not-flat", lambda: Tally.of([[1, 0]], [1.0, 2.0])),
+    ("not-a-label", lambda: Tally.of([1, 2], [1.0, 2.0])),
+    ("unequal-length", lambda: Tally.of_counts([1.0, 2.0], [1], [0, 1])),
+    ("unequal-length", lambda: Trials.of([1, 0], [1.0, 2.0, 3.0])),
+    ("unlike-headers", lambda: stack({"a": positive("spoof"), "b": positive("fake")}, "system")),
+    ("bad-field", lambda: ReadSpec.checked("label_cut", "half")),
+    ("bad-form", lambda: Design.from_plain({"level": "high"})),
+    ("bad-weight/values", lambda: Trials.of([1, 0], [1.0, 2.0], weight=[1.0, -1.0], weight_kind="frequency")),
+    ("empty-score/values", lambda: Trials.from_frame(
         trials().frame.with_columns(score=pl.Series([None, *SCORES[1:]])), trials().header
-    ),
-    "nan-score/values": lambda: Trials.of([1, 0], [1.0, float("nan")]),
-    "not-a-probability/values": lambda: Trials.of(
+    )),
+    ("nan-score/values", lambda: Trials.of([1, 0], [1.0, float("nan")])),
+    ("not-a-probability/values", lambda: Trials.of(
         [1, 0], [0.5, 7.0], header=Header("positive", "negative", "probability")
+    )),
+    ("labels-name-no-class", lambda: Trials.of(["bonafide", "spoof", "teapot"], [1.0, 2.0, 3.0])),
+    ("labels-name-no-class/meant", lambda: Trials.of(["bonafide", "spoof", "bonafied"], [1.0, 2.0, 3.0])),
+    ("not-allowed", lambda: Trials.of([1, 0], [1.0, 2.0], decision=[1, 7])),
+    ("which-class/label", lambda: Trials.of(["cat", "dog"], [1.0, 2.0])),
+    ("open-class/word", lambda: Trials.of(["cat", "dog"], [1.0, 2.0])),
+    ("not-registered", lambda: check_metric(lambda label, score, weight=None: 0.0)),
+    ("missing-file", lambda: hm.evaluate("nowhere.csv", "eer")),
+]  # fmt: skip
+
+METRICS: Sequence[tuple[str, Case]] = [
+    ("not-bits", lambda: robustness.changed([0.5, 1.0])),
+    ("wrong-shape", lambda: robustness.macro_auc([[1, 0]], [[0.5, 0.5], [0.5, 0.5]])),
+    ("bad-confidence", lambda: hm.metrics.ece([1, 0], [1, 0], [0.5, 1.7])),
+    ("out-of-range/least", lambda: hm.metrics.ece([1, 0], [1, 0], [0.5, 0.7], bins=0)),
+    ("bad-prior/extreme", lambda: detection.bayes_threshold(1.0 - 1e-16, 1.0, 1.0)),
+    ("nan-threshold", lambda: hm.metrics.dcf_at([1, 0], [1.0, 0.0], threshold=float("nan"))),
+    ("bad-seconds", lambda: latency.p95_seconds([-1.0, 2.0])),
+    ("no-minimal-strengths", lambda: robustness.surviving([], [0.1])),
+    ("out-of-range/up-to", lambda: selective.accuracy_at_coverage([1, 0], [1, 0], [0.5, 0.7], coverage=0.0)),
+    ("out-of-range/up-to", lambda: selective.coverage_at_accuracy([1, 0], [1, 0], [0.5, 0.7], accuracy=1.5)),
+    ("cm-asv-kinds", lambda: tandem.t_eer([[1.0]], [[1.0]])),
+    ("cm-asv-trials", lambda: tandem.t_eer([[1.0, 2.0], [1.0], [1.0]], [[1.0], [1.0], [1.0]])),
+    ("not-flat", lambda: tandem.t_eer([[[1.0]], [1.0], [1.0]], [[1.0], [1.0], [1.0]])),
+    ("nan-score", lambda: tandem.t_eer([[float("nan")], [1.0], [1.0]], [[1.0], [1.0], [1.0]])),
+    ("bad-prior/sum", lambda: tandem.TandemCosts(p_target=0.9, p_nontarget=0.9, p_spoof=0.1)),
+    ("bad-costs/trivial", lambda: tandem.TandemCosts(c_miss=0.0, c_fa=0.0, c_fa_spoof=0.0)),
+    ("not-bits", lambda: triage.unparsed_rate([0.5])),
+]
+
+STATS: Sequence[tuple[str, Case]] = [
+    ("bad-plan/unit", lambda: planning.by_units(1.0, 0.5, 0.1)),
+    (
+        "no-rate",
+        lambda: prevalence.corrected_prevalence(5, 10, sensitivity=1.5, positives=10, specificity=0.9, negatives=10),
     ),
-    "labels-name-no-class": lambda: Trials.of(["bonafide", "spoof", "teapot"], [1.0, 2.0, 3.0]),
-    "labels-name-no-class/meant": lambda: Trials.of(["bonafide", "spoof", "bonafied"], [1.0, 2.0, 3.0]),
-    "not-allowed": lambda: Trials.of([1, 0], [1.0, 2.0], decision=[1, 7]),
-    "which-class/label": lambda: Trials.of(["cat", "dog"], [1.0, 2.0]),
-    "open-class/word": lambda: Trials.of(["cat", "dog"], [1.0, 2.0]),
-    "not-registered": lambda: check_metric(lambda label, score, weight=None: 0.0),
-    "missing-file/named": lambda: hm.evaluate("nowhere.csv", "eer"),
-}  # fmt: skip
-
-METRICS: Mapping[str, Case] = {
-    "not-bits": lambda: robustness.changed([0.5, 1.0]),
-    "not-a-table": lambda: robustness.macro_auc([[1, 0]], [[0.5, 0.5], [0.5, 0.5]]),
-    "confidence-lie-found-position": lambda: hm.metrics.ece([1, 0], [1, 0], [0.5, 1.7]),
-    "least-bin": lambda: hm.metrics.ece([1, 0], [1, 0], [0.5, 0.7], bins=0),
-    "target-too-near-bayes": lambda: detection.bayes_threshold(1.0 - 1e-16, 1.0, 1.0),
-    "threshold-nan": lambda: hm.metrics.dcf_at([1, 0], [1.0, 0.0], threshold=float("nan")),
-    "seconds-flat-column-times": lambda: latency.p95_seconds([-1.0, 2.0]),
-    "no-minimal-strengths": lambda: robustness.surviving([], [0.1]),
-    "coverage-lie-excluded": lambda: selective.accuracy_at_coverage([1, 0], [1, 0], [0.5, 0.7], coverage=0.0),
-    "accuracy-lie-excluded": lambda: selective.coverage_at_accuracy([1, 0], [1, 0], [0.5, 0.7], accuracy=1.5),
-    "cm-asv-need-target": lambda: tandem.t_eer([[1.0]], [[1.0]]),
-    "cm-asv-score-same": lambda: tandem.t_eer([[1.0, 2.0], [1.0], [1.0]], [[1.0], [1.0], [1.0]]),
-    "scores-flat-found-shape": lambda: tandem.t_eer([[[1.0]], [1.0], [1.0]], [[1.0], [1.0], [1.0]]),
-    "scores-nan": lambda: tandem.t_eer([[float("nan")], [1.0], [1.0]], [[1.0], [1.0], [1.0]]),
-    "priors-least-sum-costs": lambda: tandem.TandemCosts(p_target=0.9, p_nontarget=0.9, p_spoof=0.1),
-    "costs-system-accepts-all": lambda: tandem.TandemCosts(c_miss=0.0, c_fa=0.0, c_fa_spoof=0.0),
-    "unparsed-flat-column-verdict": lambda: triage.unparsed_rate([0.5]),
-}
-
-STATS: Mapping[str, Case] = {
-    "bad-plan/unit": lambda: planning.by_units(1.0, 0.5, 0.1),
-    "no-rate": lambda: prevalence.corrected_prevalence(
-        5, 10, sensitivity=1.5, positives=10, specificity=0.9, negatives=10
+    (
+        "unlabelled-group",
+        lambda: prevalence.labelled_prevalence(
+            5, 10, flagged_positive=0, flagged_labelled=0, passed_positive=1, passed_labelled=3
+        ),
     ),
-    "unlabelled-group": lambda: prevalence.labelled_prevalence(
-        5, 10, flagged_positive=0, flagged_labelled=0, passed_positive=1, passed_labelled=3
+    ("bad-counts/pairs", lambda: mcnemar.exact(-1, 2)),
+]
+
+DERIVE: Sequence[tuple[str, Case]] = [
+    (
+        "no-score",
+        lambda: score_matrix(
+            {
+                "a": trials(),
+                "b": Trials.from_frame(
+                    trials().frame.with_columns(
+                        score=pl.Series([None, *SCORES[1:]]), error=pl.Series(["gone", *[""] * 5])
+                    ),
+                    trials().header,
+                ),
+            }
+        ),
     ),
-    "counts-discordant-pairs-cannot": lambda: mcnemar.exact(-1, 2),
-}
-
-DERIVE: Mapping[str, Case] = {
-    "no-score": lambda: score_matrix(
-        {
-            "a": trials(),
-            "b": Trials.from_frame(
-                trials().frame.with_columns(score=pl.Series([None, *SCORES[1:]]), error=pl.Series(["gone", *[""] * 5])),
-                trials().header,
-            ),
-        }
+    ("other-class", lambda: fit_fused({"a": positive("spoof"), "b": positive("fake")})),
+    ("bad-costs/negative", lambda: bands.by_cost(Tally.of(LABELS, SCORES), -1.0, 1.0, 1.0)),
+    ("out-of-range", lambda: bands.by_budget(Tally.of(LABELS, SCORES), 1.5)),
+    ("one-class", lambda: bands.by_budget(ONE_CLASS, 0.5)),
+    ("out-of-range/above", lambda: fit_pav(LABELS, SCORES, misleading=0.0)),
+    ("one-class/counted", lambda: fit_affine([1, 1], [0.5, 0.7])),
+    ("infinite-score", lambda: fit_affine([1, 0], [float("inf"), 0.7])),
+    ("not-probabilities/temperature", lambda: recalibrate(trials(), trials(), "temperature", "score")),
+    ("one-class/counted", lambda: fit_platt([1, 1], [0.5, 0.7])),
+    ("infinite-score", lambda: fit_platt([1, 0], [float("inf"), 0.7])),
+    ("not-probabilities/temperature", lambda: fit_temperature([1, 0], [1.5, 0.7])),
+    ("fitted-otherwise/class", lambda: fit_calibration(positive("spoof")).apply(positive("fake"))),
+    ("mixed-fit-set", lambda: fit_calibration(stack({"a": trials(), "b": trials()}, "system"))),
+    ("out-of-range/least", lambda: cross_validate({"a": trials()}, lambda t: fit_calibration(t["a"]), folds=1)),
+    (
+        "one-unit",
+        lambda: cross_validate({"a": trials(speaker=["s"] * 6)}, lambda t: fit_calibration(t["a"]), unit="speaker"),
     ),
-    "other-class": lambda: fit_fused({"a": positive("spoof"), "b": positive("fake")}),
-    "costs-finite-not-negative": lambda: bands.by_cost(Tally.of(LABELS, SCORES), -1.0, 1.0, 1.0),
-    "share-review-lie": lambda: bands.by_budget(Tally.of(LABELS, SCORES), 1.5),
-    "thresholds-chosen-only-data": lambda: bands.by_budget(ONE_CLASS, 0.5),
-    "misleading-above-ends-become": lambda: fit_pav(LABELS, SCORES, misleading=0.0),
-    "calibration-needs-both-classes": lambda: fit_affine([1, 1], [0.5, 0.7]),
-    "calibration-needs-finite-scores": lambda: fit_affine([1, 0], [float("inf"), 0.7]),
-    "temperature-divides-log-odds": lambda: recalibrate(trials(), trials(), "temperature", "score"),
-    "recalibration-needs-both-outcomes": lambda: fit_platt([1, 1], [0.5, 0.7]),
-    "recalibration-needs-finite-values": lambda: fit_platt([1, 0], [float("inf"), 0.7]),
-    "temperature-needs-probabilities": lambda: fit_temperature([1, 0], [1.5, 0.7]),
-    "fitted-positive-class-applied": lambda: fit_calibration(positive("spoof")).apply(positive("fake")),
-    "fit-set-mixes-values": lambda: fit_calibration(stack({"a": trials(), "b": trials()}, "system")),
-    "one-fold": lambda: cross_validate({"a": trials()}, lambda t: fit_calibration(t["a"]), folds=1),
-    "one-unit": lambda: cross_validate(
-        {"a": trials(speaker=["s"] * 6)}, lambda t: fit_calibration(t["a"]), unit="speaker"
-    ),
-    "chosen-on-same-data/threshold": lambda: at_threshold(trials(), 1.0, "this data"),
-}
+    ("chosen-on-same-data/threshold", lambda: at_threshold(trials(), 1.0, "this data")),
+]
 
-CASES = {**CORE, **METRICS, **STATS, **DERIVE}
+CASES = [*CORE, *METRICS, *STATS, *DERIVE]
 
 
-@pytest.mark.parametrize("code", CASES)
-def test_produced(code: str, tmp_path: Path) -> None:
-    assert_produces(code, CASES[code], tmp_path)
+@pytest.mark.parametrize(("code", "case"), CASES, ids=[case[0] for case in CASES])
+def test_produced(code: str, case: Case, tmp_path: Path) -> None:
+    assert_produces(code, case, tmp_path)
 
 
 @pytest.mark.parametrize(
     ("code", "content"),
     [
-        ("not-a-file/json", "{"),
+        ("not-a-file", "{"),
         ("not-a-file/object", "[1]"),
         ("not-a-file/nested", "[" * 100_000),
-        ("not-a-file/json", '{"a": 1, "a": 2}'),
+        ("not-a-file", '{"a": 1, "a": 2}'),
         ("malformed", json.dumps(artifacts.sealed({"schema": SCHEMA, "estimates": 3}))),
     ],
 )

@@ -322,7 +322,7 @@ def test_official_scores_refuse_what_the_format_cannot_say(tmp_path: Path) -> No
     path = tmp_path / "s.tsv"
     with pytest.raises(UsageError, match="higher score means bonafide"):
         write_official_scores(Trials.of([1, 0], [1, 2], header=Header(positive="spoof", negative="bonafide")), path)
-    with pytest.raises(DataError, match="no way to write"):
+    with pytest.raises(DataError, match="this format cannot write"):
         write_official_scores(Trials.of([1, 0], [1, 2], item=["a\tb", "c"]), path)
     two = Trials.of([1, 1], [1, 2], item=["a", "a"], header=Header(runs=("system",)), system=["p", "q"])
     with pytest.raises(UsageError, match="each id once"):

@@ -186,7 +186,7 @@ def test_a_column_that_a_file_lacks_is_refused_with_the_setting(capsys: pytest.C
         ("[ask]\nlevel = 'high'\n", "hitmiss.toml, [ask]: "),
         ("[read]\non_nan = 'maybe'\n", "hitmiss.toml, [read]: "),
         ("key = 3\n", "hitmiss.toml: key must be a text"),
-        ("not toml", "hitmiss.toml is not TOML"),
+        ("not toml", "hitmiss.toml is not a TOML file"),
     ],
     ids=["read", "ask", "top", "table", "level", "rule", "key", "toml"],
 )

@@ -97,7 +97,7 @@ def test_shares_outside_0_to_1_are_refused(share: float) -> None:
 @pytest.mark.parametrize("metric", [m.brier, m.log_loss])
 def test_probabilities_outside_0_to_1_are_refused(metric: Any) -> None:
     for score in ([1.2, 0.5], [-0.1, 0.5], [math.inf, 0.5]):
-        with pytest.raises(DataError, match=r"probabilities must lie in 0\.\.1"):
+        with pytest.raises(DataError, match=r"scores must be probabilities, 0 to 1"):
             metric([1, 0], score)
     assert math.isnan(metric([], []))
 

@@ -57,16 +57,16 @@ def holed(value: float) -> np.ndarray:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[HitmissError], str]] = {
-    "strength as text": (lambda: config(strength="0.5"), UsageError, "number from 0 to 1"),
-    "no strength": (lambda: config(strength=None), UsageError, "number from 0 to 1"),
-    "strength NaN": (lambda: config(strength=float("nan")), UsageError, "from 0 to 1"),
+    "strength as text": (lambda: config(strength="0.5"), UsageError, "between 0 and 1"),
+    "no strength": (lambda: config(strength=None), UsageError, "between 0 and 1"),
+    "strength NaN": (lambda: config(strength=float("nan")), UsageError, "between 0 and 1"),
     "a class by its number": (lambda: config(target_class=2), UsageError, "name of a class"),
-    "a setting as text": (lambda: config(extra={"beta": "a"}), UsageError, "beta of band_noise is a number"),
+    "a setting as text": (lambda: config(extra={"beta": "a"}), UsageError, "beta of band_noise must be 0 or more"),
     "a setting NaN": (lambda: config(extra={"beta": float("nan")}), UsageError, "beta"),
     "a budget below 0": (
         lambda: config(ptype="pgd", extra={"eps_max": -1.0}),
         UsageError,
-        "eps_max of pgd is a number, 0 or more",
+        "eps_max of pgd must be 0 or more",
     ),
     "no queries": (lambda: config(ptype="random_search", extra={"queries": 0}), UsageError, "1 or more"),
     "half a step": (lambda: config(ptype="pgd", extra={"steps": 1.5}), UsageError, "whole number"),
@@ -88,14 +88,14 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[HitmissError], str]] = {
     "threshold NaN": (lambda: attack(threshold=float("nan")), UsageError, "0 to 1"),
     "threshold 2": (lambda: attack(threshold=2.0), UsageError, "0 to 1"),
     "three thresholds": (lambda: attack(threshold=[0.5] * 3), UsageError, "each of the 5 classes"),
-    "window NaN": (lambda: attack(how=config(window_seconds=float("nan"))), UsageError, "longer than 0"),
+    "window NaN": (lambda: attack(how=config(window_seconds=float("nan"))), UsageError, "above 0"),
     "window between samples": (
         lambda: attack(how=config(window_seconds=0.001, center_time=1.0052)),
         UsageError,
         "holds no sample",
     ),
-    "logits": (lambda: attack(asked=lambda x: 9 * model(x)), DataError, "is to give probabilities"),
-    "NaN answers": (lambda: attack(asked=lambda x: model(x) * np.nan), DataError, "not finite"),
+    "logits": (lambda: attack(asked=lambda x: 9 * model(x)), DataError, "must be probabilities"),
+    "NaN answers": (lambda: attack(asked=lambda x: model(x) * np.nan), DataError, "NaN or infinite"),
     "three outputs": (lambda: attack(asked=three), DataError, "each of the 3 outputs"),
     "a class that three outputs do not have": (
         lambda: attack(y=Y[0][:3], asked=three, how=config(target_class="MI")),

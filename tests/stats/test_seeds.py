@@ -38,7 +38,7 @@ def test_another_seed_or_name_gives_other_digits(other: tuple[int, ...]) -> None
 def test_a_seed_below_zero_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
         generator(-1, "eer")
-    assert refused.value.code == "bad-seed"
+    assert refused.value.code == "out-of-range"
 
 
 def test_what_was_drawn_before_does_not_matter() -> None:

@@ -99,4 +99,4 @@ class AttackSpec(Spec):
         self._read_fields()
         for name, value, least in (("batch", self.batch, 1), ("seed", self.seed, 0)):
             if value < least:
-                raise UsageError.of("least", option=Option(name), least=least, value=value)
+                raise UsageError.of("out-of-range/least", name=Option(name), least=least, found=value)

@@ -126,7 +126,7 @@ def packet_loss(
 ) -> Array:
     """Silence lost packets of `packet` seconds: a share strength × `rate`, in bursts of about `burst` (Gilbert)."""
     if not 0.0 <= rate < 1.0 or burst < 1.0:
-        raise UsageError.of("rate-lies-burst-packet", rate=rate, burst=burst)
+        raise UsageError.of("bad-burst", rate=rate, burst=burst)
     size = _samples("packet", packet, sample_rate)
     lost, out, share = False, x.copy(), strength * rate
     for start in range(0, len(x), size):
@@ -142,7 +142,7 @@ def speed(x: Array, strength: float, rng: Generator, *, rate: int = 15000, sampl
     """Resample to `rate` and play at the original rate: a lower `rate` is faster and higher, a higher one slower."""
     wanted = round(sample_rate * (rate / sample_rate) ** strength)
     if wanted < 1000:
-        raise UsageError.of("rate-1000-more", rate=rate)
+        raise UsageError.of("out-of-range/least", name="the rate", least=1000, found=rate)
     return resample(_f32(x), sample_rate, wanted)
 
 
@@ -216,7 +216,7 @@ def fade(
     if shape not in FADES:
         raise UnknownName("shape of a fade", shape, FADES)
     if not 0.0 <= share <= 0.5:
-        raise UsageError.of("share-fade-runs", share=share)
+        raise UsageError.of("out-of-range", name="the share of a fade", low=0, high=0.5, found=share)
     n = round(strength * share * len(x))
     ramp = np.arange(1, n + 1) / (n + 1)
     ramp = np.clip(FADES[shape](ramp), 0.0, 1.0)
@@ -230,7 +230,7 @@ def fade(
 def band(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, rate: int = 8000) -> Array:
     """Resample to a lower rate and back, losing what lies above half of it; strength moves it to `rate`."""
     if not 0 < rate <= sample_rate:
-        raise UsageError.of("rate-lie-between-clip", sample_rate=sample_rate, rate=rate)
+        raise UsageError.of("out-of-range/up-to", name="the rate", low=0, high=sample_rate, found=rate)
     low = round(sample_rate * (rate / sample_rate) ** strength)
     return _exactly(resample(resample(_f32(x), sample_rate, low), low, sample_rate), len(x))
 
@@ -247,7 +247,7 @@ def pitch(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000
 def tempo(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, factor: float = 1.1) -> Array:
     """Play faster by `factor` ** strength at the same pitch: the clip becomes that much shorter."""
     if factor <= 0:
-        raise UsageError.of("tempo-above", factor=factor)
+        raise UsageError.of("out-of-range/above", name="a tempo", low=0, found=factor)
     return _stretch(_f32(x), factor**-strength, sample_rate)
 
 
@@ -288,7 +288,7 @@ def transform(given: str | Perturbation | Callable[..., object]) -> Transform:
     if isinstance(given, str | Perturbation):
         return _Bound(perturbation(given))
     if not callable(given):
-        raise UsageError.of("manipulation-text-noise-snr", name=type(given).__name__)
+        raise UsageError.of("bad-manipulation", example="noise(snr=15)", name=type(given).__name__)
     return _Called(given)
 
 
@@ -350,16 +350,18 @@ def seeded(rng: Generator) -> Iterator[None]:
 def _checked(changed: object, name: str) -> Clip:
     clip = np.asarray(changed, dtype=np.float32)
     if clip.ndim != 1 or not len(clip):
-        raise DataError.of("give-channel-samples", name=name, shape=str(clip.shape))
+        raise DataError.of(
+            "wrong-shape", name=f"what {name} gives", form="one channel of samples", shape=str(clip.shape)
+        )
     if not np.isfinite(clip).all():
-        raise DataError.of("made-samples-nan-infinite", name=name)
+        raise DataError.of("not-finite", name=name)
     return clip
 
 
 def _samples(what: str, seconds: float, sample_rate: int) -> int:
     n = round(seconds * sample_rate)
     if n < 1:
-        raise UsageError.of("above-seconds", what=what, seconds=seconds)
+        raise UsageError.of("out-of-range/above", name=f"the {what} in seconds", low=0, found=seconds)
     return n
 
 

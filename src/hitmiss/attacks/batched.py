@@ -114,7 +114,7 @@ class Batched:
         delta = self.function(records, **settings)
         changed = records.x + (consistent(delta) if lead_consistent else delta)
         if not is_finite(changed):
-            raise DataError.of("made-values-not-finite", name=self.name)
+            raise DataError.of("not-finite", name=self.name)
         acting = records.strength > 0.0
         return changed if acting.all() else np.where(acting, changed, records.x)
 
@@ -208,16 +208,16 @@ def check_signals(x: ArrayLike, finite: bool = True) -> Floats:
     """
     signals = as_numbers(x)
     if signals.ndim != 3:
-        raise DataError.of("signals-record-sample-lead", shape=str(signals.shape))
+        raise DataError.of("wrong-shape", name="signals", form="record × sample × lead", shape=str(signals.shape))
     _, samples, leads = signals.shape
     if not samples or not leads:
-        raise DataError.of("record-holds-least-sample", samples=samples, leads=leads)
+        raise DataError.of("empty-record", samples=samples, leads=leads)
     if leads > max(samples, MOST_LEADS):
-        raise DataError.of("records-sample-lead", samples=samples, leads=leads)
+        raise DataError.of("transposed-records", samples=samples, leads=leads)
     if finite and not is_finite(signals):
         wrong = ~np.isfinite(signals).all(axis=(1, 2))
         first = int(np.argmax(wrong))
-        raise DataError.of("records-hold-values-nan", wrong=int(wrong.sum()), first=first)
+        raise DataError.of("not-finite/records", wrong=int(wrong.sum()), first=first)
     return signals
 
 
@@ -226,12 +226,12 @@ def as_numbers(x: ArrayLike) -> Floats:
     try:
         array = np.asarray(x)
         if array.dtype.kind not in "fiubO":
-            raise DataError.of("signals-numbers", dtype=array.dtype)
+            raise DataError.of("not-numeric", name="signals", found=array.dtype)
         return np.asarray(array, dtype=np.float64)
     except DataError:
         raise
     except (TypeError, ValueError):
-        raise DataError.of("signals-numbers-regular-array") from None
+        raise DataError.of("not-numeric", name="signals", found="something else among them") from None
 
 
 def _check_peaks(peaks: ArrayLike, samples: int) -> Ints:
@@ -239,5 +239,5 @@ def _check_peaks(peaks: ArrayLike, samples: int) -> Ints:
     if not len(found):
         return np.zeros(0, dtype=np.int64)
     if found.dtype.kind not in "iu" or (len(found) and not (found.min() >= 0 and found.max() < samples)):
-        raise UsageError.of("peaks-sample-numbers", samples=samples - 1, found=found[:3])
+        raise UsageError.of("bad-peaks", samples=samples - 1, found=found[:3])
     return found.astype(np.int64)

@@ -50,10 +50,10 @@ def run_campaign(
     if output is not None:
         trials = work_on_campaign(campaigner, output, spec or RunSpec(), report=report, save_signals=save_signals)
         if trials is None:
-            raise EnvironmentFault.of("other-processes-still-work", output=output)
+            raise EnvironmentFault.of("run-busy/others", output=output)
         return trials
     if save_signals:
-        raise UsageError.of("signals-kept-run-folder")
+        raise UsageError.of("no-output")
     worker = StepWorker(campaigner)
     kept = InMemory(worker.items)
     run_loop(worker, kept, spec or RunSpec(), report).require_hope("the attack")
@@ -206,7 +206,7 @@ def prepare_campaign(
         else read_recordings(data, layout=spec.data_layout, fs=spec.fs, labels=spec.labels)
     )
     if limit is not None and limit < 1:
-        raise UsageError.of("least", option=Option("limit"), least=1, value=limit)
+        raise UsageError.of("out-of-range/least", name=Option("limit"), least=1, found=limit)
     truth = recordings.y
     recordings = recordings if limit is None else recordings.first(limit)
     plan = _plan(spec)
@@ -233,7 +233,7 @@ def _check_aims(targets: Sequence[str], plan: AttackPlan, classes: tuple[str, ..
         if mode and mode not in MODES:
             raise UnknownName("target_mode", mode, MODES)
     if targets and not any(c.target_class for c in (*plan.configs, *plan.searches)):
-        raise UsageError.of("none-families-aim-class")
+        raise UsageError.of("target-unused")
 
 
 def _model(detector: object, spec: AttackSpec, recordings: Recordings) -> Classifier:
@@ -245,17 +245,17 @@ def _model(detector: object, spec: AttackSpec, recordings: Recordings) -> Classi
         opened, outputs=spec.outputs, layout=spec.layout, device=spec.device, single_label=spec.single_label
     )
     if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
-        raise DataError.of("model-classes-data", classes=tuple(model.classes), classes_2=tuple(recordings.classes))
+        raise DataError.of("other-classes/model", classes=tuple(model.classes), classes_2=tuple(recordings.classes))
     return model
 
 
 def _plan(spec: AttackSpec) -> AttackPlan:
     if not spec.families and not spec.minimal:
-        raise UsageError.of("say")
+        raise UsageError.of("no-family")
     if spec.families and not spec.strengths:
-        raise UsageError.of("give-strengths-35")
+        raise UsageError.of("no-strengths")
     if spec.window is not None and not spec.centers:
-        raise UsageError.of("window-needs-centre")
+        raise UsageError.of("window-without-center")
     aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in spec.targets)]
     where: list[tuple[float, float | None]] = [(0.0, None)]
     if spec.window is not None:

@@ -98,7 +98,7 @@ class Coding:
         if own is not None:
             self.place, self.rate = own.group(1), int(own.group(2) or 0)
             if not Path(self.place.rpartition(":")[0] if ".py:" in self.place else self.place).is_file():
-                raise UsageError.of("missing-file", place=self.place)
+                raise UsageError.of("missing-file", what="codec", file=self.place)
             return
         name, _, quality = inner.partition(":")
         self.codec = find_codec(name.strip())

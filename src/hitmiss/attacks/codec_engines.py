@@ -106,7 +106,7 @@ def _by_av(engine: Engine, pcm: Pcm, rate: int, bits: int | None) -> tuple[Clip,
     size = sum(packet.size for packet in packets)
     frames = [frame for packet in [*packets, None] for frame in decoder.decode(packet)]
     if not frames:
-        raise DataError.of("gave-no-samples-back", decoder=engine.decoder)
+        raise DataError.of("codec-empty", decoder=engine.decoder)
     return np.concatenate([frame_samples(f)[0] for f in frames]), int(frames[0].sample_rate), size
 
 
@@ -180,7 +180,9 @@ def _sound(found: object, place: str) -> Clip:
     detached = found.detach().cpu() if hasattr(found, "detach") else found
     sound = np.asarray(detached, dtype=np.float32)
     if not sound.size or sound.size != max(sound.shape, default=0):
-        raise DataError.of("codec-output", name=Path(place).name, shape=str(sound.shape))
+        raise DataError.of(
+            "wrong-shape", name=f"what {Path(place).name} gives", form="one channel of samples", shape=str(sound.shape)
+        )
     return sound.reshape(-1)
 
 

@@ -59,7 +59,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
         codec = find_codec(name)
         found += _conditions(codec, wanted.split("+") if colon else codec.qualities)
     if not found:
-        raise UsageError.of("no-codec-named", text=text)
+        raise UsageError.of("no-codec", text=text)
     return tuple(dict.fromkeys(found))
 
 
@@ -70,11 +70,11 @@ def read_codec_plan(path: str | Path, qualities: Sequence[int] = ()) -> tuple[Co
     """
     path = Path(path)
     if not path.is_file():
-        raise UsageError.of("no-codec-plan", path_name=path.name)
+        raise UsageError.of("missing-file", what="codec plan", file=path.name)
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     if not rows or not {"codec", "name"} <= set(rows[0]):
-        raise DataError.of("not-codec-plan-table", path_name=path.name)
+        raise DataError.of("bad-codec-plan", path_name=path.name)
     codecs = [_codec_of(row, number, path.name) for number, row in enumerate(rows, 2)]
     twice = [c.label for c in codecs if [d.label for d in codecs].count(c.label) > 1]
     if twice:
@@ -106,7 +106,7 @@ def _whole(text: int | str, codec: Codec) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError.of("qualities", codec_name=codec.name, n_kbps=len(codec.kbps), text=text) from None
+        raise UsageError.of("bad-quality/range", name=codec.name, n=len(codec.kbps), found=text) from None
 
 
 def _codec_of(row: Mapping[str, str | None], number: int, file: str) -> Codec:
@@ -120,5 +120,5 @@ def _codec_of(row: Mapping[str, str | None], number: int, file: str) -> Codec:
         sample_rate = int(row.get("sample_rate") or known[name].sample_rate)
     except ValueError as error:
         fault = Fault("bad-plan", f"a rate is not a number: {error}", file=file, row=number)
-        raise DataError.of("bad-plan/rate", file=file, row=number, error=error).at(fault) from None
+        raise DataError.of("bad-codec-plan/rate", file=file, row=number, error=error).at(fault) from None
     return replace(known[name], label=row["codec"] or name, kbps=kbps, sample_rate=sample_rate)

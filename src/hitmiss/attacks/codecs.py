@@ -43,7 +43,7 @@ class Codec:
     def rate_of(self, quality: int) -> float:
         """Return the bit rate of a quality, in kbit/s."""
         if quality not in self.qualities:
-            raise UsageError.of("qualities-2", name=self.name, n_kbps=len(self.kbps), quality=quality)
+            raise UsageError.of("bad-quality/range", name=self.name, n=len(self.kbps), found=quality)
         return self.kbps[quality - 1]
 
 
@@ -114,7 +114,7 @@ def code(clip: Clip, codec: str | Codec, quality: int = 1, *, sample_rate: int =
     chosen = find_codec(codec) if isinstance(codec, str) else codec
     kbps = chosen.rate_of(quality)
     if clip.ndim != 1 or not len(clip):
-        raise DataError.of("codec-takes-channel-samples", shape=str(clip.shape))
+        raise DataError.of("wrong-shape", name="a clip", form="one channel of samples", shape=str(clip.shape))
     decoded, reached = _through(clip, chosen, kbps, sample_rate)
     return Coded(_aligned(decoded, len(clip), delay(chosen, kbps, sample_rate)), reached)
 

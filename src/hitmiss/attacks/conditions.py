@@ -71,7 +71,7 @@ class ManipulatedRows:
     ) -> None:
         named = manipulations if isinstance(manipulations, Mapping) else {str(m): m for m in manipulations}
         if CLEAN in named:
-            raise UsageError.of("name-items", CLEAN=CLEAN)
+            raise UsageError.of("reserved-name/clean", CLEAN=CLEAN)
         self.transforms = {name: transform(given, medium) for name, given in named.items()}
         self.sample_rate, self.only, self.seed = sample_rate, only, seed
 

@@ -69,10 +69,10 @@ class PerturbationConfig:
             raise UnknownName("perturbation", self.ptype, families())
         check_strength(self.ptype, self.strength)
         if not isinstance(self.target_class, str | None):
-            raise UsageError.of("target-class-name-class", target_class=self.target_class)
+            raise UsageError.of("bad-target", target_class=self.target_class)
         told = self.extra.get("target_mode")
         if told is not None and self.target_mode is not None and told != self.target_mode:
-            raise UsageError.of("target-mode-extra-says", target_mode=self.target_mode, told=told)
+            raise UsageError.of("bad-target/mode", target_mode=self.target_mode, told=told)
         for key, value, known in (
             ("target_mode", self.mode, MODES),
             ("attack_from", self.attack_from, FROM),
@@ -82,7 +82,7 @@ class PerturbationConfig:
             if value is not None and value not in known:
                 raise UnknownName(key, str(value), known)
         if self.target_class is None and (self.target_mode or told):
-            raise UsageError.of("target-mode-needs-target", target_mode=self.target_mode or told)
+            raise UsageError.of("bad-target/none", target_mode=self.target_mode or told)
         known_keys = [*settings_of(self.family), *STEERING, *ABOUT]
         for key in self.free:
             if nearest(key, known_keys) is not None:  # a typing error must not be taken for a note
@@ -227,9 +227,9 @@ def check_setting(family: str, key: str, value: object, default: object) -> None
     if value is None and default is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 <= float(value) < np.inf:
-        raise UsageError.of("number-more", key=key, family=family, value=value)
+        raise UsageError.of("out-of-range/least", name=f"{key} of {family}", least=0, found=repr(value))
     if isinstance(default, int) and (float(value) < 1 or float(value) != int(value)):
-        raise UsageError.of("whole-number-more", key=key, family=family, value=value)
+        raise UsageError.of("not-a-whole-number", key=key, family=family, value=value)
 
 
 def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:

@@ -91,7 +91,7 @@ def lead_loss(r: Records, *, leads: int = 1) -> Floats:
     """Fade out some leads, drawn for each record (at strength 1 they are flat)."""
     n_leads = r.shape[1]
     if not 1 <= leads <= n_leads:
-        raise UsageError.of("leads-lost", n_leads=n_leads, leads=leads)
+        raise UsageError.of("out-of-range", name="the number of lost leads", low=1, high=n_leads, found=leads)
     lost = r.draw(lambda rng: np.isin(np.arange(n_leads), rng.permutation(n_leads)[:leads]))
     return r.windowed(r.x * (-r.strength * lost[:, None, :]))
 
@@ -144,9 +144,9 @@ def morph_time(r: Records, *, epsilon_max: float = 0.1, pre_ms: float = 60.0, po
     signal has no steps.
     """
     if pre_ms <= 0 or post_ms <= 0:
-        raise UsageError.of("beat-reaches-more-ms", pre_ms=pre_ms, post_ms=post_ms)
+        raise UsageError.of("bad-beat", pre_ms=pre_ms, post_ms=post_ms)
     if epsilon_max >= 1.0:
-        raise UsageError.of("stretch-epsilon-max-turn", epsilon_max=epsilon_max)
+        raise UsageError.of("bad-stretch", epsilon_max=epsilon_max)
     before, after = pre_ms / 1000.0 * r.fs, post_ms / 1000.0 * r.fs
     around = np.arange(-int(before), int(after) + 1)
     taper = 0.5 * (1.0 + np.cos(np.pi * np.where(around < 0, -around / before, around / after)))
@@ -215,7 +215,7 @@ def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
     hertz = np.fft.rfftfreq(samples, 1.0 / r.fs)
     band = np.flatnonzero((hertz >= low) & (hertz <= high) & (hertz > 0))  # a mean is not noise
     if not len(band):
-        raise UsageError.of("record-samples-no-frequency", samples=samples, low=low, high=high)
+        raise UsageError.of("no-frequency", samples=samples, low=low, high=high)
     has_middle = 2 * int(band[-1]) == samples  # half the rate: a real coefficient, with twice the variance
     spectrum = np.zeros((len(r.x), len(hertz), n_leads), dtype=np.complex128)
     inside = spectrum[:, band[0] : band[-1] + 1]
@@ -249,4 +249,4 @@ def _unit(wave: Floats, level: Floats) -> Floats:
 
 def _check_band(low: float, high: float, fs: float) -> None:
     if not 0.0 <= low < high or low >= fs / 2:
-        raise UsageError.of("band-runs-low-high", fs=fs / 2, low=low, high=high)
+        raise UsageError.of("bad-band", fs=fs / 2, low=low, high=high)

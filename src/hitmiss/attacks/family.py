@@ -60,7 +60,7 @@ class Attack:
             return x.copy()
         y = np.asarray(self.function(x, strength, rng, **settings))
         if not np.isfinite(y).all():
-            raise DataError.of("strength-made-values", name=self.name, strength=strength)
+            raise DataError.of("not-finite", name=f"{self.name} at strength {strength:g}")
         return y.astype(x.dtype, copy=False)
 
 
@@ -111,7 +111,7 @@ def attack(function: F) -> F:
     parameters = inspect.signature(function).parameters.values()
     positional = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
     if positional != ["x", "strength", "rng"]:
-        raise UsageError.of("attack-take-strength-rng", name=name, positional=positional)
+        raise UsageError.of("bad-attack-signature", name=name, positional=positional)
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     registry.add("attack", name, Attack(name, function, defaults), origin=function.__module__)
     return function
@@ -162,7 +162,7 @@ def perturbation(text: str | MetricSpec | Perturbation) -> Perturbation:
     found, settings = find_attack(spec.name), dict(spec.settings)
     strength = settings.pop("strength", 1.0)
     if isinstance(strength, bool) or not isinstance(strength, int | float):
-        raise UsageError.of("strength-number", spec=spec)
+        raise UsageError.of("bad-strength", spec=spec)
     check_strength(found.name, strength)
     for key in settings:
         if key not in found.defaults:
@@ -173,6 +173,6 @@ def perturbation(text: str | MetricSpec | Perturbation) -> Perturbation:
 def check_strength(name: str, strength: float) -> None:
     """Refuse a strength outside 0..1."""
     if isinstance(strength, bool) or not isinstance(strength, int | float | np.number):
-        raise UsageError.of("strength-number-2", name=name, strength=strength)
+        raise UsageError.of("out-of-range", name=f"the strength of {name}", low=0, high=1, found=strength)
     if not 0.0 <= strength <= 1.0:
-        raise UsageError.of("strength-runs", name=name, strength=strength)
+        raise UsageError.of("out-of-range", name=f"the strength of {name}", low=0, high=1, found=strength)

@@ -42,7 +42,7 @@ def pixel_noise(x: Array, strength: float, rng: Generator, *, deviation: float =
 def contrast(x: Array, strength: float, rng: Generator, *, factor: float = 0.4) -> Array:
     """Reduce the contrast about the mean of the image; at strength 1 it is multiplied by `factor`."""
     if factor < 0:
-        raise UsageError.of("factor-contrast-more", factor=factor)
+        raise UsageError.of("out-of-range/least", name="a factor of contrast", least=0, found=factor)
     values = _unit(x)
     middle = values.mean()
     return _like(
@@ -54,11 +54,13 @@ def contrast(x: Array, strength: float, rng: Generator, *, factor: float = 0.4) 
 def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Array:
     """Save as JPEG and read again; strength moves the quality from 95 to `quality` (needs Pillow)."""
     if not 1 <= quality <= 95:
-        raise UsageError.of("jpeg-quality-runs-95", quality=quality)
+        raise UsageError.of("out-of-range", name="a JPEG quality", low=1, high=95, found=quality)
     try:
         from PIL import Image
     except ImportError as error:
-        raise EnvironmentFault.of("jpeg-needs-pillow-pip", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="jpeg", package="pillow", install="hitmiss[image]", error=error
+        ) from None
     pixels = np.round(_unit(x) * 255.0).astype(np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "JPEG", quality=round(95 - strength * (95 - quality)))
@@ -69,7 +71,9 @@ def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Arr
 def _unit(x: Array) -> Array:
     """Return the image from 0 to 1, in float64."""
     if x.ndim not in (2, 3):
-        raise DataError.of("image-height-width-without", shape=str(x.shape))
+        raise DataError.of(
+            "wrong-shape", name="a picture", form="height × width, with or without channels", shape=str(x.shape)
+        )
     return x / 255.0 if x.dtype.kind in "iu" else x.astype(np.float64)
 
 

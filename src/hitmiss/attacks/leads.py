@@ -55,7 +55,7 @@ def expansion() -> Floats:
 def need_twelve(n_leads: int) -> None:
     """Refuse anything but the twelve standard leads if their equations are needed."""
     if n_leads != 12:
-        raise UsageError.of("lead-equations-hold-12", LEADS=tuple(LEADS), n_leads=n_leads)
+        raise UsageError.of("other-leads/count", LEADS=tuple(LEADS), n_leads=n_leads)
 
 
 def consistent(delta: ArrayLike) -> Floats:

@@ -45,7 +45,9 @@ def _refuse_other(bound: Perturbation, medium: str) -> None:
     if own not in ("any", medium):
         fitting = ", ".join(name for name, attack in all_attacks().items() if attack.medium in ("any", medium))
         kind = {"ecg": "an ECG (see `hitmiss attack`)"}.get(own, own)
-        raise UsageError.of("changes-items", attack_name=bound.attack.name, kind=kind, medium=medium, fitting=fitting)
+        raise UsageError.of(
+            "wrong-medium/items", attack_name=bound.attack.name, kind=kind, medium=medium, fitting=fitting
+        )
 
 
 class _Bound:
@@ -68,7 +70,7 @@ class _Called:
 
     def __init__(self, function: Callable[..., object], medium: str) -> None:
         if not callable(function):
-            raise UsageError.of("manipulation-text-typos-rate", name=type(function).__name__)
+            raise UsageError.of("bad-manipulation", example="typos(rate=0.1)", name=type(function).__name__)
         self.function, self.medium = function, medium
         self.n_given = min(max(len(audio.parameters_of(function)), 1), 2)
 
@@ -83,12 +85,14 @@ class _Called:
 
 def _text(item: object) -> str:
     if not isinstance(item, str):
-        raise DataError.of("text-needed", name=type(item).__name__)
+        raise DataError.of("not-text", name=type(item).__name__)
     return item
 
 
 def _picture(item: object) -> Array:
     pixels = np.asarray(item)
     if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "iuf":
-        raise DataError.of("picture-height-width-without", shape=str(pixels.shape))
+        raise DataError.of(
+            "wrong-shape", name="a picture", form="height × width, with or without channels", shape=str(pixels.shape)
+        )
     return pixels

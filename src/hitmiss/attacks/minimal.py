@@ -66,7 +66,7 @@ def minimal_strength(
     [0.3, 0.9, inf]
     """
     if not 0.0 < top <= 1.0 or rounds < 1:
-        raise UsageError.of("search-runs-above-more", top=top, rounds=rounds)
+        raise UsageError.of("bad-search", top=top, rounds=rounds)
     width = top * 2.0**-rounds if tolerance is None else tolerance
     found = _tried(attempt, np.arange(n), np.full(n, top))
     bracket = _Bracket.of(found, start)

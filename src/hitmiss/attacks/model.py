@@ -123,9 +123,9 @@ class Classifier:
         if found.ndim == 1 and len(found) == len(x):
             found = found[:, None]
         if found.ndim != 2 or len(found) != len(x):
-            raise DataError.of("gave-shape-records-row", name=self.name, shape=str(found.shape), n_x=len(x))
+            raise DataError.of("output-shape", name=self.name, shape=str(found.shape), n=len(x), what="records")
         if not np.isfinite(found).all():
-            raise DataError.of("gave-values-not-finite", name=self.name)
+            raise DataError.of("not-finite", name=self.name)
         return found
 
     def _answer(self, given: Signals) -> object:
@@ -138,7 +138,7 @@ class Classifier:
             axes = "record × lead × sample" if self.layout == "lead_sample" else "record × sample × lead"
             shape = " × ".join(map(str, given.shape))
             raise DataError.of(
-                "not-take-signals",
+                "model-refused",
                 name=self.name,
                 shape=shape,
                 axes=axes,
@@ -185,7 +185,7 @@ class Classifier:
     def _check_probabilities(self, outputs: Floats) -> None:
         if ((outputs < 0) | (outputs > 1)).any():
             raise DataError.of(
-                "give-probabilities-gave", name=self.name, outputs=outputs.min(), outputs_2=outputs.max()
+                "not-probabilities", name=f"outputs of {self.name}", low=outputs.min(), high=outputs.max()
             )
 
     def _told(self, outputs: Floats) -> OutputKind:
@@ -198,7 +198,7 @@ class Classifier:
     def need_gradient(self, family: str) -> TensorFunction:
         """Return the torch function, or raise an error that says why there is none."""
         if self.differentiable is None:
-            raise UsageError.of("needs-gradients-gives-none", family=family, name=self.name)
+            raise UsageError.of("no-gradients", family=family, name=self.name)
         return self.differentiable
 
 
@@ -268,7 +268,7 @@ def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Cl
         name, own = getattr(model, "__name__", type(model).__name__), getattr(model, "differentiable", None)
         pinned: dict[str, object] = {"source": source_digest(model)}
         return Classifier(model, name, kind, layout, differentiable=own, kind_from="assumed", identity=pinned)
-    raise UsageError.of("not-model", name=type(model).__name__)
+    raise UsageError.of("not-a-model", name=type(model).__name__)
 
 
 def _of_keras(model: KerasModel, outputs: OutputKind, layout: Layout) -> Classifier:
@@ -323,9 +323,7 @@ def _of_estimator(model: Any, layout: Layout) -> Classifier:
             return np.asarray(found)
         narrow = [at for at, p in enumerate(found) if p.shape[1] != 2]
         if narrow:
-            raise DataError.of(
-                "class-learned-values-needed", narrow=narrow[0] + 1, name=name, shape=found[narrow[0]].shape[1]
-            )
+            raise DataError.of("class-values", narrow=narrow[0] + 1, name=name, shape=found[narrow[0]].shape[1])
         return np.stack([p[:, 1] for p in found], axis=1)
 
     def decide(x: Signals) -> object:
@@ -434,10 +432,10 @@ def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
     """
     values, cut = np.asarray(proba, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
     if np.isnan(values).any():
-        raise DataError.of("probabilities-nan-neither-above", n=int(np.isnan(values).sum()))
+        raise DataError.of("nan-probabilities", n=int(np.isnan(values).sum()))
     if cut.ndim and (cut.ndim > 1 or not values.ndim or len(cut) != values.shape[-1]):
         classes = values.shape[-1] if values.ndim else 1
-        raise UsageError.of("threshold-number-classes", classes=classes, size=cut.size)
+        raise UsageError.of("bad-threshold/classes", classes=classes, size=cut.size)
     if not ((cut >= 0.0) & (cut <= 1.0)).all():
-        raise UsageError.of("thresholds-probabilities", cut=cut)
+        raise UsageError.of("bad-threshold/probability", cut=cut)
     return np.asarray(values >= cut, dtype=np.int8)

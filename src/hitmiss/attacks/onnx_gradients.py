@@ -49,7 +49,7 @@ def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> TensorF
 
     def compute(x: Tensor) -> Tensor:
         if unknown:
-            raise UsageError.of("no-gradients-here-operators", name=Path(path).name, unknown=tuple(unknown))
+            raise UsageError.of("no-gradients/operators", name=Path(path).name, unknown=tuple(unknown))
         values: Values = {**constants, given: x, "": None}
         for node in graph.node:
             _step(node, values, device, version)
@@ -94,7 +94,7 @@ def _conv(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
 
 def _convolution(torch: ModuleType, axes: int) -> Callable[..., Tensor]:
     if not 1 <= axes <= 3:
-        raise UsageError.of("convolution-over-axes", axes=axes)
+        raise UsageError.of("no-gradients/convolution", axes=axes)
     found: Callable[..., Tensor] = getattr(torch.nn.functional, f"conv{axes}d")
     return found
 
@@ -181,7 +181,7 @@ def _average_pool(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
 def _batch_norm(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     x, scale, bias, mean, variance = v[:5]
     if s.get("training_mode", 0):
-        raise UsageError.of("batchnormalization-training-mode")
+        raise UsageError.of("no-gradients/batchnorm")
     return torch.nn.functional.batch_norm(x, mean, variance, scale, bias, False, 0.0, s.get("epsilon", 1e-5))
 
 

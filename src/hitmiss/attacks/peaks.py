@@ -65,7 +65,7 @@ def _band_passed(signals: Floats, fs: float) -> Floats:
     from scipy.signal import sosfiltfilt
 
     if signals.shape[1] < SHORTEST * fs:
-        raise DataError.of("peaks-need-record-least", SHORTEST=SHORTEST, shape=signals.shape[1] / fs)
+        raise DataError.of("short-record", SHORTEST=SHORTEST, shape=signals.shape[1] / fs)
     return np.asarray(sosfiltfilt(_filter(fs), signals, axis=1))
 
 

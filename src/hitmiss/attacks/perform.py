@@ -65,14 +65,14 @@ class Records:
         if self.y is not None:
             self.y = np.atleast_2d(np.asarray(self.y, dtype=np.float64))
             if len(self.y) != len(self.x):
-                raise DataError.of("records-rows-truth", n_x=len(self.x), n_y=len(self.y))
+                raise DataError.of("bad-truth/rows", n_x=len(self.x), n_y=len(self.y))
             if not np.isin(self.y, (0.0, 1.0)).all():
                 wrong = self.y[~np.isin(self.y, (0.0, 1.0))]
-                raise DataError.of("true-holds-found-values", wrong=wrong[0], n_wrong=len(wrong))
+                raise DataError.of("bad-truth", wrong=wrong[0], n_wrong=len(wrong))
         if not 0.0 < self.fs < np.inf:
-            raise UsageError.of("sample-rate-number-samples", fs=self.fs)
+            raise UsageError.of("out-of-range/above", name="the sample rate, fs,", low=0, found=self.fs)
         if self.peaks is not None and len(self.peaks) != len(self.x):
-            raise DataError.of("records-peaks", n_x=len(self.x), n_peaks=len(self.peaks))
+            raise DataError.of("bad-peaks/count", n_x=len(self.x), n_peaks=len(self.peaks))
 
     def bits(self, proba: ArrayLike) -> Bits:
         """Return the model's answers as bits."""
@@ -84,7 +84,7 @@ class Records:
         if self._clean is not None:
             return self._clean
         if self.model is None:
-            raise UsageError.of("needs-model")
+            raise UsageError.of("needs-model", what="this")
         return self.model.log_odds(self.x)
 
     @cached_property
@@ -125,7 +125,7 @@ class Records:
             raise UnknownName("class", config.target_class, self.classes)
         width = None if self.model is None else self.clean.shape[1]
         if width not in (None, len(self.classes)):
-            raise UsageError.of("model-gives-outputs-classes-2", width=width, n_classes=len(self.classes))
+            raise UsageError.of("output-count", name="the model", n=width, n_classes=len(self.classes))
         return self.classes.index(config.target_class)
 
 
@@ -168,7 +168,7 @@ def perform(
     """
     n = len(rows)
     if not n == len(configs) == len(rngs):
-        raise UsageError.of("records-configurations-generators-needed", n=n, n_configs=len(configs), n_rngs=len(rngs))
+        raise UsageError.of("unequal-counts", n=n, n_configs=len(configs), n_each=len(rngs), what="generators")
     out = Performed(
         np.empty((n, *records.x.shape[1:])), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n
     )
@@ -338,7 +338,7 @@ class _Group:
     @property
     def _model(self) -> Classifier:
         if self.records.model is None:
-            raise UsageError.of("needs-model-2", family=self.first.family)
+            raise UsageError.of("needs-model", what=self.first.family)
         return self.records.model
 
     def _reference(self) -> Floats:
@@ -347,7 +347,7 @@ class _Group:
         if self.first.attack_from == "prediction":
             return records.clean_bits[self.rows].astype(np.float64)
         if records.y is None:
-            raise UsageError.of("needs-true-extra", family=self.first.family)
+            raise UsageError.of("no-truth", family=self.first.family)
         return records.y[self.rows]
 
     def flips(self, at: NDArray[np.int64], x: Floats) -> Mask:
@@ -377,7 +377,7 @@ class _Group:
     ) -> Changed:
         """Process one record after another: how many queries each takes depends on the answers."""
         if (self.target >= 0).any():
-            raise UsageError.of("hop-skip-jump-flips")
+            raise UsageError.of("target-unused/any-bit")
         stop = bool(self.first.extra.get("early_stop"))
         changed = x.copy()
         notes: list[tuple[str, ...]] = []
@@ -434,7 +434,7 @@ def least_strengths(
     record uses the same generator, so that noise grows with strength but keeps its shape.
     """
     if records.model is None:
-        raise UsageError.of("search-least-strengths-needs")
+        raise UsageError.of("needs-model", what="a search for least strengths")
     model, places = records.model, np.asarray(rows, dtype=np.int64)
     criterion, target, clean = config.criterion, records.target_of(config), records.clean_bits
     quick = replace(config, extra={**config.extra, "early_stop": True}) if config.needs_gradient else config

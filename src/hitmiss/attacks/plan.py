@@ -41,7 +41,7 @@ class AttackPlan:
         named += [(f"{MINIMAL} {c}", c) for c in self.searches]
         if len({name for name, _ in named}) != len(named):
             twice = next(name for name, _ in named if [n for n, _ in named].count(name) > 1)
-            raise UsageError.of("attack-asked-twice", twice=twice)
+            raise UsageError.of("attack-twice", twice=twice)
         return [(CLEAN, None), *named]
 
     @cached_property

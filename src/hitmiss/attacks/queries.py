@@ -124,7 +124,7 @@ def to_pattern(bits: ArrayLike) -> NDArray[np.int64]:
     """
     rows = np.atleast_2d(np.asarray(bits)).astype(np.int64)
     if rows.shape[1] > MOST_CLASSES:
-        raise UsageError.of("powerset-classes-too-large", shape=rows.shape[1], MOST_CLASSES=MOST_CLASSES)
+        raise UsageError.of("powerset-too-large", shape=rows.shape[1], MOST_CLASSES=MOST_CLASSES)
     return np.asarray(rows @ (1 << np.arange(rows.shape[1])))
 
 

@@ -55,19 +55,19 @@ class Recordings:
             first = next((f": {name}: {why}" for name, why in self.failures.items()), "")
             raise DataError.of("no-records/2", first=first)
         if len(set(self.classes)) != len(self.classes):
-            raise DataError.of("classes-name", classes=tuple(self.classes))
+            raise DataError.of("class-names/twice", classes=tuple(self.classes))
         taken = [name for name in self.columns if name in RESERVED]
         if taken:
-            raise DataError.of("column-called-trials-call", taken=taken[0])
+            raise DataError.of("reserved-name/column", taken=taken[0])
         if len(set(self.ids)) != len(self.ids):
             twice = next(i for i in self.ids if self.ids.count(i) > 1)
-            raise DataError.of("records-called-id-own", twice=twice)
+            raise DataError.of("duplicate-id/record", twice=twice)
         if self.y.shape != (len(self.x), len(self.classes)):
-            raise DataError.of("records-classes", n_x=len(self.x), n_classes=len(self.classes), shape=str(self.y.shape))
+            raise DataError.of("bad-truth/table", n_x=len(self.x), n_classes=len(self.classes), shape=str(self.y.shape))
         if not np.isin(self.y, (0, 1)).all():
             wrong = np.argwhere(~np.isin(self.y, (0, 1)))[0]
             found, name = self.y[tuple(wrong)], self.classes[int(wrong[1])]
-            raise DataError.of("holds-record", ids=self.ids[int(wrong[0])], found=found, name=name)
+            raise DataError.of("bad-truth/record", ids=self.ids[int(wrong[0])], found=found, name=name)
 
     def first(self, n: int) -> Recordings:
         """Return only the first records."""
@@ -118,7 +118,7 @@ def read_recordings(
         artifacts.note_input(path)
         arrays = artifacts.load_arrays(Path(path), ".npz", Path(path).name)
     except FileNotFoundError:
-        raise UsageError.of("no-file-2", path=path) from None
+        raise UsageError.of("missing-file", what="file", file=path) from None
     except DataError as error:
         if error.code == "oversized-archive":
             raise
@@ -130,7 +130,7 @@ def read_recordings(
             raise DataError.of("no-array", name=Path(path).name, name_2=name, arrays=tuple(sorted(arrays)))
     rate = fs if fs is not None else float(arrays["fs"]) if "fs" in arrays else None
     if rate is None:
-        raise UsageError.of("not-say-sample-rate", name=Path(path).name)
+        raise UsageError.of("no-sample-rate", name=Path(path).name)
     ids = next((arrays[name] for name in IDS if name in arrays), np.arange(len(x)))
     used = {"y", "classes", "fs", "leads", "x", "x_uv", "x8_delta", *IDS}
     columns = {
@@ -155,7 +155,7 @@ def read_recordings(
             stored_leads=stored,
         ).without(not_finite(x))
     except DataError as error:
-        raise DataError.of("refused", name=Path(path).name, error=error) from None
+        raise DataError.of("recordings-refused", name=Path(path).name, error=error) from None
 
 
 def _named_leads(names: NDArray[np.generic] | None, width: int) -> tuple[str, ...] | None:
@@ -246,7 +246,7 @@ def _labels_of(path: str | Path, ids: list[str]) -> tuple[tuple[str, ...], NDArr
     try:
         table = pl.read_csv(path, separator=separator, infer_schema=False)
     except FileNotFoundError:
-        raise UsageError.of("no-file-2", path=path) from None
+        raise UsageError.of("missing-file", what="file", file=path) from None
     key = next((name for name in IDS if name in table.columns), None)
     if key is None:
         raise DataError.of("no-record-column", name=Path(path).name, IDS=IDS[0], columns=tuple(table.columns))
@@ -275,11 +275,11 @@ def _signals(arrays: Mapping[str, NDArray[np.floating]], layout: str, name: str)
     elif "x" in arrays:
         x = arrays["x"]
         if x.dtype.kind in "iub":
-            raise DataError.of("mv-holds-whole-numbers", name=name)
+            raise DataError.of("microvolts", name=name)
     else:
-        raise DataError.of("no-array-mv-uv", name=name, arrays=tuple(sorted(arrays)))
+        raise DataError.of("no-array/signals", name=name, arrays=tuple(sorted(arrays)))
     try:
         return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x, finite=False)
     except DataError as error:
         how = str(error).replace("use layout='lead_sample'", "use --data-layout lead_sample")
-        raise DataError.of("refused-2", name=name, how=how) from None
+        raise DataError.of("recordings-refused/layout", name=name, how=how) from None

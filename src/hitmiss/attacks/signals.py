@@ -118,14 +118,14 @@ def read_signals(
         there = kinds or index.select(COLUMNS).unique(maintain_order=True).rows()
         listed = "; ".join(" · ".join(kind) for kind in there[:8]) + (" …" if len(there) > 8 else "")
         what = "several attacks are" if kinds else "no signals are of"
-        raise UsageError.of("attack-strength-aim-place", folder=folder, what=what, asked=asked, listed=listed)
+        raise UsageError.of("no-such-attack", folder=folder, what=what, asked=asked, listed=listed)
     names = own["record"].to_list() if records is None else list(records)
     places = dict(
         zip(own["record"].to_list(), zip(own["file"].to_list(), own["row"].to_list(), strict=True), strict=True)
     )
     missing = [name for name in names if name not in places]
     if missing:
-        raise DataError.of("run-no-record-asked", folder=folder, missing=missing[0], n_missing=len(missing))
+        raise DataError.of("no-such-record", folder=folder, missing=missing[0], n_missing=len(missing))
     parts = {file: np.load(io.BytesIO(_read(folder, file, pinned))) for file in {places[name][0] for name in names}}
     found = [parts[file][row] for file, row in map(places.__getitem__, names)]
     return names, np.stack(found) if found else np.zeros((0, 0, 0), dtype=np.float32)
@@ -135,9 +135,9 @@ def _pinned(folder: Path) -> dict[str, str]:
     """Return the digests of the signal files of a finished run."""
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
-        raise IncompleteRun.of("run-not-finished-go", folder=folder, state=manifest["state"])
+        raise IncompleteRun.of("run-unfinished", folder=folder, state=manifest["state"])
     if not has_signals(folder):
-        raise UsageError.of("kept-no-signals-kept", folder=folder)
+        raise UsageError.of("signals-not-kept", folder=folder)
     return dict(as_manifest(manifest).files)
 
 
@@ -145,10 +145,10 @@ def _read(folder: Path, name: str, pinned: Mapping[str, str]) -> bytes:
     """Read a file and check that it is unchanged since the run ended."""
     path = folder / FOLDER / name
     if not path.is_file():
-        raise DataError.of("missing", folder=folder, FOLDER=FOLDER, name=name)
+        raise DataError.of("damaged-run/signals", folder=folder, FOLDER=FOLDER, name=name)
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != pinned.get(f"{FOLDER}/{name}"):
-        raise DataError.of("changed-after-run-finished", folder=folder, FOLDER=FOLDER, name=name)
+        raise DataError.of("changed-run/signals", folder=folder, FOLDER=FOLDER, name=name)
     return data
 
 

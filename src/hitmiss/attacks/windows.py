@@ -28,12 +28,12 @@ def hann_window(n: int, fs: float, center_time: float = 0.0, window_seconds: flo
     if window_seconds is None:
         return np.ones(n)
     if not window_seconds > 0:  # also refuses NaN
-        raise UsageError.of("window-longer-seconds", window_seconds=window_seconds)
+        raise UsageError.of("out-of-range/above", name="window_seconds", low=0, found=window_seconds)
     if not 0.0 <= center_time <= n / fs:
-        raise UsageError.of("centre-window-lies-record", center_time=center_time, n=n / fs)
+        raise UsageError.of("bad-window/center", center_time=center_time, n=n / fs)
     away = np.abs(np.arange(n) / fs - center_time) / (window_seconds / 2)
     if not (away < 1.0).any():
-        raise UsageError.of("window-around-holds", window_seconds=window_seconds, center_time=center_time, fs=fs)
+        raise UsageError.of("bad-window/empty", window_seconds=window_seconds, center_time=center_time, fs=fs)
     return np.where(away < 1.0, 0.5 * (1.0 + np.cos(np.pi * np.minimum(away, 1.0))), 0.0)
 
 
@@ -51,10 +51,10 @@ def center_times(n: int, fs: float, window_seconds: float, overlap: float = 0.5)
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]
     """
     if not 0.0 <= overlap < 1.0:
-        raise UsageError.of("windows-overlap-more-less", overlap=overlap)
+        raise UsageError.of("bad-overlap", overlap=overlap)
     last = n / fs - window_seconds / 2
     if window_seconds <= 0 or last < window_seconds / 2:
-        raise UsageError.of("window-not-fit-into", window_seconds=window_seconds, n=n / fs)
+        raise UsageError.of("bad-window/long", window_seconds=window_seconds, n=n / fs)
     step = window_seconds * (1.0 - overlap)
     places = np.arange(int((last - window_seconds / 2) / step + 1e-9) + 1, dtype=np.float64)
     return np.asarray((window_seconds / 2 + step * places).round(9))

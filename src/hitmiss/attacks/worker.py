@@ -101,9 +101,7 @@ class Campaigner:
                 self.model.need_gradient(config.family) if config.needs_gradient else None
         width = self.records.clean.shape[1]
         if width != len(data.classes):
-            raise DataError.of(
-                "gives-outputs-data-classes", model_name=self.model.name, width=width, n_classes=len(data.classes)
-            )
+            raise DataError.of("output-count", name=self.model.name, n=width, n_classes=len(data.classes))
 
     def _contract(self, raw: Floats, found: Probe | None, leads: Term) -> Contract:
         """Settle what the outputs of the model are, and whether its classes exclude each other."""

@@ -304,7 +304,7 @@ def _settled(design: Design) -> Design:
     """Return the design with the metrics that are measured: those asked for, or those of the protocol."""
     metrics = design.metrics or (design.protocol.metrics if design.protocol is not None else ())
     if not metrics:
-        raise UsageError.of("no-metric/say-rank-protocol")
+        raise UsageError.of("no-metric/board")
     if not design.metrics and design.protocol is not None and design.protocol.primary:
         first = design.protocol.primary
         metrics = (first, *(m for m in metrics if m != first))

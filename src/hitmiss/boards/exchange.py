@@ -117,7 +117,7 @@ def read_published(path: str | Path) -> list[PublishedResult]:
     try:
         data = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, YAMLError) as error:
-        raise DataError.of("not-published/cannot", file_name=file.name, error=error) from None
+        raise DataError.of("not-a-file", file=file.name, what="YAML", error=error) from None
     try:
         if isinstance(data, Mapping) and data.get("schema_version") == 1:
             return _of_arena(data)

@@ -8,9 +8,7 @@ from typing import Final
 from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "no-metric/say-rank-protocol": Entry(
-        ERROR, "say what to rank by: a protocol ({-p asvspoof5}) or a metric ({-m eer})"
-    ),
+    "no-metric/board": Entry(ERROR, "say what to rank by: a protocol ({-p asvspoof5}) or a metric ({-m eer})"),
     "unpaired/not": Entry(ERROR, "{able} and {unlike} were not measured on the same trials"),
     "not-published": Entry(
         ERROR, "{file_name} is neither a result.yaml of the Arena nor a list of Hugging Face's results"
@@ -21,9 +19,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix='give [datasets.NAME] id = "ORG/NAME" in board.toml',
     ),
     "same-name/systems": Entry(ERROR, "two systems would be written as {twice!r}", fix="give them names that differ"),
-    "not-published/cannot": Entry(ERROR, "{file_name} cannot be read as YAML: {error}"),
     "not-published/lacks": Entry(ERROR, "{file_name} lacks or misstates a field: {error}"),
-    "no-folder/2": Entry(ERROR, "{folder} is no folder", fix="give the folder of the submissions"),
+    "no-folder/submissions": Entry(ERROR, "{folder} is no folder", fix="give the folder of the submissions"),
     "no-data-set": Entry(
         ERROR, "{plain} names no data set, and there are {n_datasets}", fix="use SYSTEM/DATASET{suffix} folders"
     ),
@@ -34,7 +31,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-submission": Entry(ERROR, "{folder} holds no submission"),
     "no-key/say": Entry(ERROR, "say where the keys are: a key, a folder of keys, or keys by data set"),
-    "no-folder/3": Entry(ERROR, "there is no {truth}", fix="give the key, or the folder of the keys"),
+    "no-folder/keys": Entry(ERROR, "there is no {truth}", fix="give the key, or the folder of the keys"),
     "no-key/holds": Entry(ERROR, "{truth} holds no key; it needs one file for each data set"),
     "bad-board": Entry(
         ERROR, "{file} names no {part}", fix="give submissions and keys, or [datasets.NAME] and [systems.NAME]"
@@ -44,7 +41,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-data-set/file": Entry(
         ERROR, "{system} is one file, and there are {n_datasets} data sets", fix="give {{data set: file}}"
     ),
-    "bad-board/cannot": Entry(ERROR, "{file} cannot be read as a board: {error}"),
+    "bad-board/form": Entry(ERROR, "{file} cannot be read as a board: {error}"),
     "bad-weight/number": Entry(ERROR, "{file}: the weight of {name} must be a number above 0"),
     "same-name/counts": Entry(ERROR, "{where_2}: {name} and {path_name} have one name; which of them counts?"),
     "bad-submissions": Entry(ERROR, "no submission can be scored:\n{rejected:lines}"),

@@ -72,7 +72,7 @@ def find_plan(submissions: str | Path, keys: str | Path) -> BoardPlan:
     """
     folder, truth = Path(submissions), Path(keys)
     if not folder.is_dir():
-        raise UsageError.of("no-folder/2", folder=folder)
+        raise UsageError.of("no-folder/submissions", folder=folder)
     datasets = find_keys(truth)
     names = {d.name for d in datasets}
     plain = [path for path in _files(folder) if path.resolve() != truth.resolve()]
@@ -143,7 +143,7 @@ def find_keys(keys: str | Path) -> tuple[Dataset, ...]:
     """Return the data sets of a folder with one key for each, or of a single key."""
     truth = Path(keys)
     if not truth.exists():
-        raise UsageError.of("no-folder/3", truth=truth)
+        raise UsageError.of("no-folder/keys", truth=truth)
     if truth.is_file():
         return (Dataset(ALL, str(truth)),)
     found = _by_stem(_files(truth), "keys")
@@ -185,7 +185,7 @@ def read_plan(path: str | Path) -> BoardPlan:
     try:
         stated = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError.of("bad-board/cannot", file=file, error=error) from None
+        raise UsageError.of("bad-board/form", file=file, error=error) from None
     for name in stated:
         if name not in TOP:
             raise UnknownName(f"field of {file.name}", name, TOP)

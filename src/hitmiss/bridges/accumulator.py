@@ -51,7 +51,7 @@ class Accumulator:
         for text, entry, settings in asked_metrics(metrics):
             form = form_of(entry, settings)
             if not isinstance(form, Form):
-                raise UsageError.of("not-metric-scores-accumulated", text=text)
+                raise UsageError.of("not-accumulated", text=text)
             self._forms[text] = form
         self._parts: list[Tally] = []
 
@@ -65,7 +65,7 @@ class Accumulator:
         """Return this accumulator with the trials of others added; they must have the same metrics."""
         for other in others:
             if [*other._forms] != [*self._forms]:
-                raise UsageError.of("accumulators-other-metrics-cannot")
+                raise UsageError.of("unlike-accumulators")
             self._parts = [merge([*self._parts, *other._parts])]
         return self
 
@@ -73,7 +73,7 @@ class Accumulator:
         """Compute every metric over all counted trials; NaN where it is undefined."""
         tally = self.tally
         if not len(tally.score):
-            raise DataError.of("nothing-counted-yet-call")
+            raise DataError.of("nothing-counted")
         return {text: float(form.value(tally)) for text, form in self._forms.items()}
 
     @property

@@ -24,7 +24,7 @@ def asked_metrics(metrics: str | MetricSpec | Sequence[str | MetricSpec]) -> lis
     for spec, entry, _ in found:
         beyond = [c for c in entry.columns if c not in ("label", "score", "decision")]
         if beyond:
-            raise UsageError.of("needs", spec=spec, beyond=tuple(beyond))
+            raise UsageError.of("missing-column/metric", spec=spec, beyond=tuple(beyond))
     return [(str(spec), entry, settings) for spec, entry, settings in found]
 
 
@@ -37,7 +37,7 @@ def figures(
     if any("decision" in entry.columns for _, entry, _ in questions):
         if threshold is None:
             names = ", ".join(text for text, entry, _ in questions if "decision" in entry.columns)
-            raise UsageError.of("judge-decisions-give-threshold", names=names)
+            raise UsageError.of("no-threshold", names=names)
         decision = (values >= threshold).astype(np.int8)
     columns = {"label": truth, "score": values, "decision": decision}
     return {

@@ -89,8 +89,10 @@ def scorer(metric: str | MetricSpec, positive: object = 1) -> object:
     """
     try:
         from sklearn.metrics import make_scorer
-    except ImportError:
-        raise EnvironmentFault.of("scorer-needs-sklearn") from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="a scorer", package="scikit-learn", install="hitmiss[probes]", error=error
+        ) from None
     ((_, entry, _),) = asked_metrics([metric])
     made = partial(make_scorer, score_function(metric, positive), greater_is_better=entry.best == "high")
     if _of_probabilities(entry):
@@ -154,7 +156,7 @@ def _parts(prediction: object) -> tuple[object, object]:
     elif isinstance(prediction, tuple | list) and len(prediction) == 2:
         given, labels = prediction
     else:
-        raise DataError.of("prediction-pair-logits-labels", name=type(prediction).__name__)
+        raise DataError.of("bad-prediction", name=type(prediction).__name__)
     if isinstance(given, tuple):
         given = given[0]
     return given, labels
@@ -170,11 +172,11 @@ def log_odds(logits: object, positive_index: int | None = None) -> tuple[NDArray
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1):
         return values.reshape(-1), 1 if positive_index is None else positive_index
     if values.ndim != 2:
-        raise DataError.of("logits-shape-classes", shape=str(values.shape))
+        raise DataError.of("wrong-shape", name="logits", form="(n,), (n, 1) or (n, classes)", shape=str(values.shape))
     if positive_index is None and values.shape[1] > 2:
-        raise UsageError.of("classes-say-positive-positive", shape=values.shape[1])
+        raise UsageError.of("which-column", n=values.shape[1], positive="the positive class")
     index = 1 if positive_index is None else positive_index
     if not 0 <= index < values.shape[1]:
-        raise UsageError.of("positive-index-not-classes", index=index, shape=values.shape[1])
+        raise UsageError.of("no-output-column", index=index, n=values.shape[1])
     rest = np.delete(values, index, axis=1)
     return values[:, index] - np.logaddexp.reduce(rest, axis=1), index

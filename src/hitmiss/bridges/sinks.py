@@ -108,7 +108,7 @@ def log(
         return
     known: dict[str, Callable[..., None]] = {"mlflow": _mlflow, "wandb": _wandb}
     if not isinstance(to, str) or to not in known:
-        raise UsageError.of("cannot-log-known-mlflow", to=to)
+        raise UsageError.of("unknown-tracker", to=to)
     known[to](results, named, step, prefix, Path(report) if report is not None else None)
 
 
@@ -133,7 +133,7 @@ def _mlflow(results: Results, named: dict[str, float], step: int | None, prefix:
 def _wandb(results: Results, named: dict[str, float], step: int | None, prefix: str, report: Path | None) -> None:
     wandb = _imported("wandb")
     if wandb.run is None:
-        raise UsageError.of("no-run-active-call")
+        raise UsageError.of("no-wandb-run")
     frame = results.to_polars()
     table = wandb.Table(columns=frame.columns, data=[list(row) for row in frame.iter_rows()])
     shown: dict[str, object] = {**named, "/".join(filter(None, (prefix, "results"))): table}
@@ -148,5 +148,7 @@ def _imported(name: str) -> ModuleType:
 
     try:
         return importlib.import_module(name)
-    except ImportError:
-        raise EnvironmentFault.of("logging-needs-package-pip", name=name) from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what=f"logging to {name}", package=name, install=name, error=error
+        ) from None

@@ -32,8 +32,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "this claim was made on calibrated scores", fix="give the development files with {--calibrate-on?}"
     ),
     "other-runs": Entry(ERROR, "the claim is about {n_sides} runs and {n_words} were given"),
-    "keys": Entry(ERROR, "{--key?} was given {n_keys} times for {n_sides} runs", fix="give it once, or once per run"),
-    "key-of-counts": Entry(ERROR, "counts have no ids to join a key with", fix="leave {--key?} out"),
     "comparison-signature": Entry(
         ERROR,
         "the signature of a comparison does not say how its runs were read",

@@ -22,6 +22,7 @@ from hitmiss.core.design import (
     TriageRules,
 )
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Option
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -136,7 +137,7 @@ def _contest(design: Design, contest: ComparisonRules, reading: ReadSpec, files:
     if len(words) != len(sides):
         raise UsageError.of("other-runs", n_sides=len(sides), n_words=len(words))
     if len(keys) not in (0, 1, len(sides)):
-        raise UsageError.of("keys", n_keys=len(keys), n_sides=len(sides))
+        raise UsageError.of("option-count", option=Option("key"), n=len(keys), total=len(sides))
     own = keys * len(sides) if len(keys) == 1 else keys or [None] * len(sides)
     runs = {s.name: _opened(w, k, design, s, names) for s, w, k in zip(sides, words, own, strict=True)}
     return _compared(_in_place(runs, contest), design)

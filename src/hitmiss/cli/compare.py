@@ -122,7 +122,7 @@ def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
     if not values:
         return [None] * n
     if len(values) not in (1, n):
-        raise UsageError.of("option-count", option=option, n_values=len(values), n=n)
+        raise UsageError.of("option-count", option=option, n=len(values), total=n)
     return list(values) if len(values) == n else [values[0]] * n
 
 

@@ -147,7 +147,7 @@ def demo_data(job: str, folder: str | Path, *, share: float = SMALL) -> Path:
 
 
 def _missing(step: Step) -> EnvironmentFault:
-    return EnvironmentFault.of("missing-package", step_name=step.name, advice=step.advice)
+    return EnvironmentFault.of("job-cannot-run", step_name=step.name, advice=step.advice)
 
 
 LONGEST: Final = 9

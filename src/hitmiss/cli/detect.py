@@ -53,7 +53,7 @@ def detect(
     """
     given = dict(locals())
     if scores is None and score_form != "table":
-        raise UsageError.of("option-unused/2")
+        raise UsageError.of("option-unused/score-form")
     devices = [name.strip() for name in spec.device.split(",") if name.strip()]
     if len(devices) > 1:
         _share(given, devices)
@@ -146,7 +146,7 @@ def _opened(
     """Open the detector in this process, or in the processes of a cluster."""
     if cluster is None:
         if actors is not None:
-            raise UsageError.of("goes")
+            raise UsageError.of("option-unused/actors")
         yield opening()
         return
     from hitmiss.cluster.ray import joined

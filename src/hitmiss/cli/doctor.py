@@ -47,7 +47,7 @@ def doctor(json: Annotated[bool, JSON] = False) -> None:
     if broken:
         from hitmiss.core.errors import EnvironmentFault
 
-        raise EnvironmentFault.of("machine-needs-attention", broken=tuple(broken))
+        raise EnvironmentFault.of("machine-unfit", broken=tuple(broken))
 
 
 def examine() -> Iterator[Finding]:

@@ -64,7 +64,7 @@ def export(
         printing.out_json(results_schema())
         return
     if not results:
-        raise UsageError.of("give-results-export-file")
+        raise UsageError.of("no-results/given")
     from hitmiss.reports.contests import contest_tables, contest_verdict, is_contest, read_contest
     from hitmiss.reports.exports import Export, export_tables
     from hitmiss.reports.exports import export as exported
@@ -136,7 +136,7 @@ def _format(to: str | None, output: str | None) -> str:
 
     known = to or ENDINGS.get(Path(output or "").suffix.lower())
     if known is None:
-        raise UsageError.of("give-format-ends-tex")
+        raise UsageError.of("no-format")
     return known
 
 
@@ -145,7 +145,7 @@ def _write(made: str | bytes, output: str | None) -> None:
 
     if isinstance(made, bytes):
         if output is None:
-            raise UsageError.of("workbook-cannot-printed")
+            raise UsageError.of("workbook-unprinted")
         artifacts.write(output, made)
     elif output is not None:
         artifacts.write(output, made)

@@ -20,11 +20,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "one-run/give": Entry(
         ERROR, "give two runs or more, or one file that holds several (a run column or two {--score-column?})"
     ),
-    "option-count": Entry(
-        ERROR, "{option} was given {n_values} times for {n} runs", fix="give it once, or once per run"
-    ),
     "fitted-already/maps": Entry(ERROR, "{--model?} maps by a stored fit", fix="leave {--save?} and {--apply?} out"),
-    "role": Entry(ERROR, "{role} takes a language model; {name} is a function or a detector"),
+    "not-a-language-model": Entry(ERROR, "{role} takes a language model; {name} is a function or a detector"),
     "usage": Entry(ERROR, "{word} needs a value after it"),
     "given-twice": Entry(
         ERROR, "{long} takes one value and has two, {before!r} and {value!r}", fix="leave one of them out"
@@ -42,7 +39,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "least-confidences": Entry(
         ERROR, "{--least-confidence?} takes one number, or one for real and one for fake; found {n_least}"
     ),
-    "two-thresholds": Entry(ERROR, "{--thresholds?} takes two numbers, as 0.2 0.8; found {n_thresholds}"),
     "no-verdicts": Entry(
         ERROR, "there are scores and no verdicts", fix="give {--thresholds?} LOW HIGH, or {--choose guarantee}"
     ),
@@ -70,28 +66,23 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "group-of-files/about": Entry(
         ERROR, "{--missing_language?} is about files named after languages; here a column names them"
     ),
-    "missing-package": Entry(ERROR, "the job {step_name} cannot run here: {advice}"),
+    "job-cannot-run": Entry(ERROR, "the job {step_name} cannot run here: {advice}"),
     "one-rate": Entry(ERROR, "{--sensitivity?} and {--specificity?} go together"),
-    "bad-level/lies": Entry(ERROR, "a level lies between 0 and 1; found {level:g}"),
     "rates-twice": Entry(
         ERROR, "{--detector?} states the rates", fix="leave {--sensitivity?} and {--specificity?} out"
     ),
     "bad-where": Entry(ERROR, "{--where?} takes COLUMN=VALUE; found {bad!r}"),
-    "no-rates/needs": Entry(ERROR, "{--rates?} needs the detector's rates"),
+    "no-rates/option": Entry(ERROR, "{--rates?} needs the detector's rates"),
     "bad-unit/probe": Entry(ERROR, "a probe draws one unit; found {unit}"),
-    "say-files-get-thresholds": Entry(ERROR, "say which files get the thresholds: {--test?} FILE …"),
-    "least-above": Entry(ERROR, "{--per-item?} must be at least 1 and {--lease?} above 0"),
-    "takes-numbers": Entry(ERROR, "{--thresholds?} takes two numbers, as 0.2 0.8; found {n_given}"),
-    "no-folder-write-into": Entry(ERROR, "there is no folder {parent} to write {path_name} into"),
-    "give-results-export-file": Entry(
-        ERROR, "give the results to export: the file that `hitmiss score … -o FILE` wrote"
-    ),
-    "give-format-ends-tex": Entry(
+    "no-test-files": Entry(ERROR, "say which files get the thresholds: {--test?} FILE …"),
+    "bad-lease": Entry(ERROR, "{--per-item?} must be at least 1 and {--lease?} above 0"),
+    "no-results/given": Entry(ERROR, "give the results to export: the file that `hitmiss score … -o FILE` wrote"),
+    "no-format": Entry(
         ERROR,
         "give a format: {--to latex|markdown|csv|xlsx|json|model-card}, or an {-o?} that ends in .tex, .md, .csv, .xlsx",
     ),
-    "workbook-cannot-printed": Entry(ERROR, "a workbook cannot be printed", fix="write it with {-o FILE.xlsx}"),
-    "machine-needs-attention": Entry(ERROR, "this machine needs attention: {broken}"),
+    "workbook-unprinted": Entry(ERROR, "a workbook cannot be printed", fix="write it with {-o FILE.xlsx}"),
+    "machine-unfit": Entry(ERROR, "this machine needs attention: {broken}"),
     "claim-differs": Entry(ERROR, "the claim does not hold: {n_differences} differences"),
     "no-scores/give": Entry(ERROR, "give the score files that the claim was made from, or {--signers?}"),
     "no-plan": Entry(ERROR, "say what to plan for: {--width 0.02}, or {--difference 0.01}"),
@@ -105,7 +96,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "no number of the pilot has an interval to plan from ({metric}: {why})",
         fix="give a pilot of more units or trials, or plan from {--value?}",
     ),
-    "option-unused/2": Entry(ERROR, "{--score-form?} goes with {--scores?}"),
+    "option-unused/score-form": Entry(ERROR, "{--score-form?} goes with {--scores?}"),
     "devices-cluster": Entry(ERROR, "{--cluster?} distributes the work itself", fix="give one {--device?}"),
-    "goes": Entry(ERROR, "{--actors?} goes with {--cluster?}"),
+    "option-unused/actors": Entry(ERROR, "{--actors?} goes with {--cluster?}"),
 }

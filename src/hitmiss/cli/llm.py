@@ -133,7 +133,7 @@ def _require_folder(path: Path | None) -> None:
     if path is not None and not path.parent.is_dir():
         from hitmiss.core.errors import UsageError
 
-        raise UsageError.of("no-folder-write-into", parent=path.parent, path_name=path.name)
+        raise UsageError.of("no-folder/write", parent=path.parent, target_name=path.name)
 
 
 def _checked_address(asking: AskSpec, models: list[str]) -> tuple[AskSpec, list[str]]:
@@ -145,7 +145,7 @@ def _checked_address(asking: AskSpec, models: list[str]) -> tuple[AskSpec, list[
 
     for role, name in asking.roles.items():
         if is_detector(name):
-            raise UsageError.of("role", role=Option(f"{role}_model"), name=name)
+            raise UsageError.of("not-a-language-model", role=Option(f"{role}_model"), name=name)
     base_url = asking.base_url
     found = checked_address(base_url) if base_url else (None, None)
     names = [name for name in (*models, *asking.roles.values()) if not is_detector(name)]

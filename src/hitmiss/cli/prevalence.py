@@ -58,11 +58,11 @@ def prevalence(
     elif sensitivity is not None and specificity is not None:
         known = DetectorRates(stated_rate(sensitivity, "--sensitivity"), stated_rate(specificity, "--specificity"))
     if not 0 < level < 1:
-        raise UsageError.of("bad-level/lies", level=level)
+        raise UsageError.of("bad-level", level=level)
     found = measure_prevalence(read_counts(counts), known, level)
     if rates is not None:
         if known is None:
-            raise UsageError.of("no-rates/needs")
+            raise UsageError.of("no-rates/option")
         artifacts.write(rates, known.to_json() + "\n")
         printing.note(f"wrote {rates}")
     if json:

@@ -76,7 +76,7 @@ def review(
         _report(open_store(path), export, json)
         return
     if per_item < 1 or lease <= 0:
-        raise UsageError.of("least-above")
+        raise UsageError.of("bad-lease")
     library = _library(run, dataset, root, ecg, fs)
     wish = Wish(
         items=_items(items),
@@ -153,7 +153,7 @@ def _pair(given: list[float] | None) -> tuple[float, float] | None:
     if len(given) != 2:
         from hitmiss.core.errors import UsageError
 
-        raise UsageError.of("takes-numbers", n_given=len(given))
+        raise UsageError.of("two-thresholds", n=len(given))
     return given[0], given[1]
 
 

@@ -58,7 +58,7 @@ def threshold(
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 
     if (write or output_dir) and not test:
-        raise UsageError.of("say-files-get-thresholds")
+        raise UsageError.of("no-test-files")
     tuning = tune_files(
         printing.expanded(validation),
         printing.expanded(test or []),

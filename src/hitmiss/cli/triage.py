@@ -224,7 +224,7 @@ def _rule(
         return LeastConfidence(least[0], least[-1]), None
     if thresholds is not None:
         if len(thresholds) != 2:
-            raise UsageError.of("two-thresholds", n_thresholds=len(thresholds))
+            raise UsageError.of("two-thresholds", n=len(thresholds))
         return Bands(thresholds[0], thresholds[1]), None
     if asked.way is None:
         if "decision" not in trials.frame.columns:

@@ -16,24 +16,21 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "workers-died": Entry(
         ERROR, "{what}: {RETRIES} processes died over it ({error}); each needs the memory of one shard"
     ),
-    "auto-host-port-ray": Entry(ERROR, "{--cluster?} is auto, HOST:PORT or ray://HOST:PORT; found {address!r}"),
-    "needs-package-ray-pip": Entry(
-        ERROR, "{--cluster?} needs the package 'ray' ({error}): pip install 'hitmiss[cluster]'"
-    ),
-    "nothing-answers": Entry(
+    "bad-cluster-address": Entry(ERROR, "{--cluster?} is auto, HOST:PORT or ray://HOST:PORT; found {address!r}"),
+    "no-cluster": Entry(
         ERROR,
         "nothing answers at {host}:{port} ({strerror})",
         fix="start a cluster there with `ray start --head`, or say {--cluster auto} for one on this machine",
     ),
-    "cluster-cannot-joined-machines": Entry(
+    "cluster-not-joined": Entry(
         ERROR,
         "the cluster at {address} cannot be joined: {first}",
         fix="all machines need one version of Python and ray, and RAY_AUTH_TOKEN here must be the cluster's",
     ),
-    "machine-cluster-hitmiss": Entry(
+    "cluster-version": Entry(
         ERROR, "a machine of the cluster has hitmiss {version}, this one {version_2}", fix="install one version on all"
     ),
-    "machine-cluster-lacks-work": Entry(
+    "cluster-lacks": Entry(
         ERROR, "a machine of the cluster lacks what the work needs: {error}", fix="install it on all of them"
     ),
     "unseen-file": Entry(

@@ -161,7 +161,9 @@ def need_ray() -> ModuleType:
     try:
         return import_module("ray")
     except ImportError as error:
-        raise EnvironmentFault.of("needs-package-ray-pip", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="a cluster", package="ray", install="hitmiss[cluster]", error=error
+        ) from None
 
 
 def deaths(ray: ModuleType) -> tuple[type[Exception], ...]:
@@ -209,13 +211,13 @@ def _met(ray: ModuleType, address: str) -> Iterator[None]:
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
     except OSError as error:
-        raise EnvironmentFault.of("nothing-answers", host=host, port=port, strerror=error.strerror or error) from None
+        raise EnvironmentFault.of("no-cluster", host=host, port=port, strerror=error.strerror or error) from None
     refusals = (ImportError, ConnectionError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except refusals as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise EnvironmentFault.of("cluster-cannot-joined-machines", address=address, first=first) from None
+        raise EnvironmentFault.of("cluster-not-joined", address=address, first=first) from None
     yield
 
 
@@ -244,7 +246,7 @@ def place_of(address: str) -> tuple[str, int]:
     """
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
     if not host or "/" in host or not port.isdigit():
-        raise UsageError.of("auto-host-port-ray", address=address)
+        raise UsageError.of("bad-cluster-address", address=address)
     return host.strip("[]"), int(port)
 
 

@@ -58,14 +58,14 @@ class Sent(Generic[T]):
         import pickle
 
         if self.version != __version__:
-            raise EnvironmentFault.of("machine-cluster-hitmiss", version=__version__, version_2=self.version)
+            raise EnvironmentFault.of("cluster-version", version=__version__, version_2=self.version)
         if Path(self.folder).is_dir():
             os.chdir(self.folder)  # relative paths mean the same as for the caller
         sys.path.extend(path for path in self.path if path not in sys.path)
         try:
             return pickle.loads(self.pickled)  # type: ignore[no-any-return]  # the caller's own bytes
         except ImportError as error:
-            raise EnvironmentFault.of("machine-cluster-lacks-work", error=error) from None
+            raise EnvironmentFault.of("cluster-lacks", error=error) from None
 
 
 @dataclass(frozen=True)

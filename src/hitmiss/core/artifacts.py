@@ -139,7 +139,7 @@ def load(path: str | Path, what: str) -> dict[str, object]:
     except RecursionError:
         raise _not_a("not-a-file/nested", file.name, what) from None
     except ValueError as error:
-        raise _not_a("not-a-file/json", file.name, what, error=str(error)) from None
+        raise _not_a("not-a-file", file.name, what, error=str(error)) from None
     if not isinstance(data, dict):
         raise _not_a("not-a-file/object", file.name, what)
     if not check_seal(data, file.name):
@@ -226,7 +226,7 @@ def load_arrays(path: Path, what: str, file: str) -> dict[str, Array]:
         raise DataError.of("unreadable-file/damaged", file=file, what=what, reason=reason) from None
     broken = [name for name, array in found.items() if not isinstance(array, np.ndarray)]
     if broken:
-        raise DataError.of("unreadable-file/no", file=file, what=what, broken=broken[0])
+        raise DataError.of("unreadable-file/array", file=file, what=what, broken=broken[0])
     return found
 
 

@@ -66,7 +66,7 @@ class AskSpec(Spec):
     def __post_init__(self) -> None:
         self._read_fields()
         if len(self.thresholds) != 2:
-            raise UsageError.of("two-bands", n_thresholds=len(self.thresholds))
+            raise UsageError.of("two-thresholds", n=len(self.thresholds))
 
     @property
     def bands(self) -> tuple[float, float]:

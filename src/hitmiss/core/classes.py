@@ -326,7 +326,7 @@ def _by_code(found: Sequence[str], family: Family | None, positive: str | None, 
 def _by_family(found: Sequence[str], family: Family, positive: str | None, negative: str | None) -> Reading:
     ours, theirs = family.sides(positive)
     if negative is not None and spelt(negative) in spellings(ours):
-        raise UsageError.of("name-same-class", positive=positive or ours[0], negative=negative)
+        raise UsageError.of("same-class", positive=positive or ours[0], negative=negative)
     extra = (negative,) if negative is not None and spelt(negative) not in spellings(theirs) else ()
     theirs = (*theirs, *extra)
     ours, theirs = ((*side, *_respelt(found, side)) for side in (ours, theirs))

@@ -64,7 +64,7 @@ class LeastConfidence:
 
     def __post_init__(self) -> None:
         if math.isnan(self.negative) or math.isnan(self.positive):
-            raise UsageError.of("bad-least-confidence")
+            raise UsageError.of("nan-threshold")
 
     def __str__(self) -> str:
         where = f"real from confidence {self.negative:.6g} on, fake from {self.positive:.6g} on, uncertain otherwise"
@@ -484,12 +484,12 @@ def parse_by(by: By) -> tuple[Grouping, ...]:
     (('codec',), ('codec', 'codec_q'), ('seconds:0,2,5', 'codec'))
     """
     if not isinstance(by, str | Sequence):
-        raise UsageError.of("bad-grouping/takes", by=by)
+        raise UsageError.of("bad-grouping/type", by=by)
     given = [by] if isinstance(by, str) else list(by)
     groupings = [_parts(g) if isinstance(g, str) else tuple(g) for g in given]
     for grouping in groupings:
         if not all(grouping) or len(set(grouping)) != len(grouping):
-            raise UsageError.of("bad-grouping/cannot", grouping=tuple(grouping))
+            raise UsageError.of("bad-grouping/twice", grouping=tuple(grouping))
     return tuple(dict.fromkeys(groupings))
 
 

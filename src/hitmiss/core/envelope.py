@@ -135,8 +135,10 @@ def _listed(path: str | Path) -> list[Mapping[str, object]]:
 def _require() -> None:
     try:
         import cryptography  # noqa: F401
-    except ImportError:
-        raise EnvironmentFault.of("no-cryptography") from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="an attestation", package="cryptography", install="hitmiss[attest]", error=error
+        ) from None
 
 
 def _private(key: Path) -> PrivateKey:

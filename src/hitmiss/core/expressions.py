@@ -79,7 +79,7 @@ class Derived:
         try:
             visit(_tree(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise UsageError.of("bad-expression/cannot", name=name, text=text, HOW=HOW) from None
+            raise UsageError.of("bad-expression/form", name=name, text=text, HOW=HOW) from None
         if not terms:
             raise UsageError.of("bad-expression", name=name, text=text, HOW=HOW)
         return cls(name, text, tuple(terms), places)

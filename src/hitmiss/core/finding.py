@@ -382,11 +382,13 @@ Value: TypeAlias = "str | int | float | Amount | Decimals | PValue | Option | Fi
 
 def as_value(value: object) -> Value:
     """Return anything as a value of a finding: several things as a tuple, what is unknown as its text."""
+    if getattr(value, "ndim", None) == 0:
+        value = getattr(value, "item", lambda: value)()  # a number of numpy is one as any other
     if value is None or isinstance(value, str | int | float | Amount | Decimals | PValue | Option | Finding):
         return value
     if isinstance(value, Mapping):
         return {str(k): v for k, v in value.items()}
-    if isinstance(value, Iterable) and getattr(value, "ndim", True):  # an array of no dimensions is one number
+    if isinstance(value, Iterable):
         return tuple(one if isinstance(one, str | Option | Finding) else str(one) for one in value)
     return str(value)
 

@@ -54,23 +54,23 @@ def parse(text: str | MetricSpec) -> MetricSpec:
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UsageError.of("cannot-read-metric-2", text=text[:200]) from None
+        raise UsageError.of("bad-metric/form", text=text[:200]) from None
     if isinstance(node, ast.Name):
         return MetricSpec(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
         given = {_key(k, text): _literal(k.value, text) for k in node.keywords}
         if len(given) < len(node.keywords):
-            raise UsageError.of("setting-given-twice", text=text)
+            raise UsageError.of("bad-metric/twice", text=text)
         return MetricSpec.of(node.func.id, **given)
     fix = "write a name, or name(setting=value)"
     if isinstance(node, ast.Tuple) and node.elts:
         fix = f"give several one by one: {' '.join(f'-m {ast.unparse(one)}' for one in node.elts)}"
-    raise UsageError.of("cannot-read-metric", text=text, fix=fix)
+    raise UsageError.of("bad-metric", text=text, fix=fix)
 
 
 def _key(keyword: ast.keyword, text: str) -> str:
     if keyword.arg is None:
-        raise UsageError.of("settings-written-setting-value", text=text)
+        raise UsageError.of("bad-metric/setting", text=text)
     return keyword.arg
 
 
@@ -85,9 +85,9 @@ def _literal(node: ast.expr, text: str) -> Setting:
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):
-        raise UsageError.of("setting-number-word-true", text=text) from None
+        raise UsageError.of("bad-metric/value", text=text) from None
     if not isinstance(value, str | int | float | bool | None):
-        raise UsageError.of("setting-number-word-true", text=text)
+        raise UsageError.of("bad-metric/value", text=text)
     return value
 
 

@@ -34,7 +34,7 @@ class Gap:
         column, equals, values = text.partition("=")
         inside, _, outside = values.partition(":")
         if not column or not equals or not inside:
-            raise UsageError.of("bad-gap/write", text=text)
+            raise UsageError.of("bad-gap/form", text=text)
         return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
 
     def __str__(self) -> str:

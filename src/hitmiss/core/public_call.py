@@ -34,9 +34,9 @@ def public(function: Callable[P, T], name: str) -> Callable[P, T]:
         except HitmissError:
             raise
         except FileNotFoundError as error:
-            raise MissingFile.of("missing-file/named", file=error.filename) from None
+            raise MissingFile.of("missing-file", what="file", file=error.filename) from None
         except (IsADirectoryError, PermissionError) as error:
-            raise DataError.of("unreadable-file/cannot", filename=error.filename, strerror=error.strerror) from None
+            raise DataError.of("unreadable-file/refused", filename=error.filename, strerror=error.strerror) from None
         except Exception as error:
             if type(error).__module__.partition(".")[0] != "polars":
                 raise

@@ -292,7 +292,7 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
         ways = [Finding("weight-way", values={"weight": weight, "kind": name, "said": said}) for name, said in known]
         raise UsageError.of("weight-kind", weight=weight, ways=ways)
     if weight is None and kind is not None:
-        raise UsageError.of("weight-kind/needs", kind=kind)
+        raise UsageError.of("weight-kind/column", kind=kind)
 
 
 def label_text(value: object) -> object:

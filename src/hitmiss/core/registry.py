@@ -200,7 +200,7 @@ def _read_signature(function: Callable[..., object]) -> tuple[tuple[str, ...], d
     parameters = inspect.signature(function).parameters.values()
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if "weight" not in positional:
-        raise UsageError.of("metric-take-weight-none", name=function.__name__)
+        raise UsageError.of("metric-without-weight", name=function.__name__)
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     return tuple(n for n in positional if n != "weight"), defaults
 
@@ -354,19 +354,19 @@ def load_plugin_file(path: str | Path) -> None:
 
     path = Path(path)
     if not path.is_file():
-        raise UsageError.of("no-plug-file", path=path)
+        raise UsageError.of("missing-file", what="plug-in file", file=path)
     artifacts.note_input(path)
     name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files of one name differ
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:
-        raise UsageError.of("not-python-file", path=path)
+        raise UsageError.of("bad-plugin/python", path=path)
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module
     try:
         module_spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise UsageError.of("plug-not-loaded", path_name=path.name, name=type(error).__name__, error=error) from error
+        raise UsageError.of("bad-plugin", path_name=path.name, name=type(error).__name__, error=error) from error
 
 
 def _load(kind: Kind, name: str = "") -> None:

@@ -346,12 +346,13 @@ class Results(Presented):
         found = self.find(metric, average=average, **cell).estimates
         if len(found) != 1:
             raise UsageError.of(
-                "estimates-average-metrics",
-                n_found=len(found),
+                "not-one-row",
+                n=len(found),
+                what="estimates",
                 metric=metric,
                 average=average,
                 cell=cell,
-                part=str(sorted({e.metric for e in self})),
+                known=str(sorted({e.metric for e in self})),
             )
         return found[0]
 

@@ -103,7 +103,7 @@ def rows_named(rows: Iterable[R], key: object, runs: Mapping[int, Mapping[str, s
     if not found:
         cells = dict.fromkeys(_cell(row) for row in listed if row.metric == metric)
         raise UsageError.of(
-            "unknown-row/no",
+            "unknown-row/slice",
             metric=metric,
             parts=", ".join(map(str, parts[1:])) or "all trials",
             cells=", ".join(repr(c) for c in cells),

@@ -58,4 +58,4 @@ class RunSpec(Spec):
         for name in ("limit", "max_calls", "max_time", "max_total_tokens", "max_cost"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise UsageError.of("bad-run-option", option=Option(name), value=value)
+                raise UsageError.of("out-of-range/above", name=Option(name), low=0, found=value)

@@ -35,7 +35,7 @@ class SamplingPlan:
         if self.method not in METHODS:
             raise UnknownName("kind of interval", self.method, METHODS)
         if len(self.unit) > 2:
-            raise UsageError.of("bad-unit/most", unit=tuple(self.unit))
+            raise UsageError.of("bad-unit/crossed", unit=tuple(self.unit))
 
     def by_class(self, prevalence: bool) -> bool:
         """Return whether trials (or units of one class) are resampled within each class.
@@ -87,7 +87,7 @@ class SamplingPlan:
                 {BY_CLASS: True, OF_ALL: False}.get(drawn),
             )
         except (ValueError, InvalidField):
-            raise UsageError.of("bad-plan/not", text=text) from None
+            raise UsageError.of("bad-draws", text=text) from None
 
     @property
     def _rest(self) -> str:

@@ -93,10 +93,10 @@ def load(path: str | Path) -> Settings:
     except FileNotFoundError:
         raise UsageError.of("missing-settings", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError.of("bad-settings/not", file_name=file.name, error=error) from None
+        raise UsageError.of("not-a-file", file=file.name, what="TOML", error=error) from None
     for name in data:
         if name not in TOP and (table := _table_of(name)):
-            raise UsageError.of("bad-settings/belongs", file_name=file.name, name=name, table=table)
+            raise UsageError.of("bad-settings/table", file_name=file.name, name=name, table=table)
         if name not in TOP:
             raise _placed(UnknownName("key", name, (*TOP, *_fields())), file.name, "")
     for name in ("protocol", "key"):

@@ -137,7 +137,7 @@ class Spec:
             raise UsageError.coded(Finding("bad-field", values=values), code) from None
         except NotPair as fault:
             spelling = options_of(cls)[name].spellings(name)[0]  # type: ignore[arg-type]
-            raise UsageError.of("bad-pair/write", spelling=spelling, fault=fault) from None
+            raise UsageError.of("bad-pair/form", spelling=spelling, fault=fault) from None
 
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed, each checked alone."""

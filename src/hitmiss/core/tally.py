@@ -118,11 +118,11 @@ class Tally:
         pos, neg = np.asarray(positive), np.asarray(negative)
         if not values.shape == pos.shape == neg.shape or values.ndim != 1:
             shapes = f"{values.shape}, {pos.shape} and {neg.shape}"
-            raise DataError.of("score-counts-flat-equally", shapes=shapes)
+            raise DataError.of("unequal-length", names=("score", "counts"), sizes=shapes)
         if np.isnan(values).any():
-            raise DataError.of("scores-nan", n=int(np.isnan(values).sum()), n_values=len(values))
+            raise DataError.of("nan-score", n=int(np.isnan(values).sum()), total=len(values))
         if any(not np.isfinite(c).all() or (c < 0).any() for c in (pos, neg)):
-            raise DataError.of("counts-finite-not-negative")
+            raise DataError.of("bad-counts")
         distinct, place = np.unique(values, return_inverse=True)
         size = len(distinct)
         sums = [np.bincount(place, weights=c, minlength=size).astype(np.result_type(c, np.int64)) for c in (pos, neg)]
@@ -260,29 +260,29 @@ def check_trials(
     """Check and convert arrays: return which trials are positive, the scores and the weights, or raise `DataError`."""
     positive = check_label(label)
     if np.ma.is_masked(score):
-        raise DataError.of("some-scores-masked")
+        raise DataError.of("masked-value", name="score")
     values = np.asarray(score, dtype=np.float64)
     if values.shape != positive.shape or values.ndim != 1:
-        raise DataError.of("label-score-flat-equally", shape=str(positive.shape), shape_2=str(values.shape))
+        raise DataError.of("unequal-length", names=("label", "score"), sizes=(str(positive.shape), str(values.shape)))
     if np.isnan(values).any():
         places = np.flatnonzero(np.isnan(values))
-        raise DataError.of("scores-nan-first-position-2", n_places=len(places), n_values=len(values), places=places[0])
+        raise DataError.of("nan-score/at", n=len(places), total=len(values), first=places[0])
     return positive, values, check_weight(weight, len(values))
 
 
 def check_label(label: ArrayLike) -> NDArray[np.bool_]:
     """Return labels as a mask of the positives; only 0, 1, True and False are accepted."""
     if np.ma.is_masked(label):
-        raise DataError.of("some-labels-masked")
+        raise DataError.of("masked-value", name="label")
     given = np.asarray(label)
     if given.ndim != 1:
-        raise DataError.of("label-flat-found-shape", shape=str(given.shape))
+        raise DataError.of("not-flat", name="label", shape=str(given.shape))
     if given.dtype == np.bool_:
         return given
     positive = given == 1
     wrong = ~(positive | (given == 0))
     if wrong.any():
-        raise DataError.of("label-positive-found-position", given=given[wrong][0], wrong=int(np.argmax(wrong)))
+        raise DataError.of("not-a-label", given=given[wrong][0], wrong=int(np.argmax(wrong)))
     return np.asarray(positive, dtype=np.bool_)
 
 
@@ -294,9 +294,9 @@ def check_weight(weight: ArrayLike | None, n: int) -> Array | None:
     if weights.dtype.kind not in "iu":
         weights = weights.astype(np.float64)
     if weights.shape != (n,):
-        raise DataError.of("weight-number-per-trial", n=n, shape=str(weights.shape))
+        raise DataError.of("bad-weight/shape", n=n, shape=str(weights.shape))
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise DataError.of("weights-finite-not-negative")
+        raise DataError.of("bad-weight/negative")
     return weights
 
 

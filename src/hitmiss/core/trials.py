@@ -166,7 +166,7 @@ class Trials:
             n_given = len(given)  # type: ignore[arg-type]
             if n_given != len(is_positive):
                 raise DataError.of(
-                    "unequal-length", name=user_name(name), n_is_positive=len(is_positive), n_given=n_given
+                    "unequal-length", names=("label", user_name(name)), sizes=(len(is_positive), n_given)
                 )
         if weight is None and weight_kind is None:
             return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
@@ -204,7 +204,7 @@ class Trials:
         numbers = (*header.numbers, *([header.weight] if header.weight is not None else []))
         missing = [c for c in ("label", *texts, *numbers) if c not in frame.columns]
         if missing:
-            raise UsageError.of("missing-column/no-trials", user_name=user_name(missing[0]), columns=frame.columns)
+            raise UsageError.of("missing-column/trials", user_name=user_name(missing[0]), columns=frame.columns)
         kept = (pl.String, pl.Categorical) if keeps_codes else (pl.String,)
         others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] not in kept]
         key = ("item", "target", *header.runs)
@@ -220,7 +220,7 @@ class Trials:
         key = ["item", "target", *self.header.runs]
         if self.frame.select(pl.struct(key).is_duplicated().any()).item():
             twice = self.frame.filter(pl.struct(key).is_duplicated())
-            raise DataError.of("rows-share-id-first", height=twice.height, key=tuple(key), item=twice["item"][0])
+            raise DataError.of("duplicate-id/rows", height=twice.height, key=tuple(key), item=twice["item"][0])
 
     def _refuse_two_labels(self) -> None:
         """Refuse an item with one label in one run and the other in another."""
@@ -638,9 +638,9 @@ def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
     try:
         given = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError.of("not-a-number/2", name=name, error=error) from None
+        raise DataError.of("not-a-number/value", name=name, error=error) from None
     if given.shape != (n,):
-        raise DataError.of("label-flat-equally-long", name=name, part=str((n,)), shape=str(given.shape))
+        raise DataError.of("unequal-length", names=("label", name), sizes=(str((n,)), str(given.shape)))
     return pl.Series(name, given)
 
 
@@ -656,7 +656,7 @@ def _weights(values: ArrayLike, kind: WeightKind, n: int) -> pl.Series:
 def _decisions(values: ArrayLike) -> Array | list[object]:
     """Return an array as decisions; `FAILED` and None become null."""
     if np.ma.is_masked(values):
-        raise DataError.of("masked-value/some")
+        raise DataError.of("masked-value", name="decision")
     given = np.array(values)
     if given.dtype == np.object_ or (given == FAILED).any():
         return [None if d == FAILED else d for d in given.tolist()]
@@ -755,9 +755,7 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
         for field_name in ("positive", "negative", "score_kind", "weight", "repeated_by"):
             ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
             if ours != theirs:
-                raise DataError.of(
-                    "where-others-cannot-combined", name=name, field_name=field_name, theirs=theirs, ours=ours
-                )
+                raise DataError.of("unlike-headers", name=name, field_name=field_name, theirs=theirs, ours=ours)
     frames = [t.frame.with_columns(pl.lit(name).alias(column)) for name, t in parts.items()]
     headers = [t.header for t in parts.values()]
     scales = {h.scale for h in headers}

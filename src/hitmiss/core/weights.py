@@ -98,7 +98,7 @@ def _repeated(frame: pl.DataFrame, weights: pl.Series, title: str) -> pl.DataFra
     taken = longer["item"].filter(copy > 1)
     taken = taken.filter(taken.is_in(frame["item"].unique().implode()))
     if len(taken):
-        raise DataError.of("duplicate-id/row", taken=taken[0], title_2=title)
+        raise DataError.of("duplicate-id/copy", taken=taken[0], title_2=title)
     return longer
 
 

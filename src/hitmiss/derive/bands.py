@@ -162,7 +162,7 @@ def by_cost(tally: Tally, slip: float, false_flag: float, review: float) -> Choi
     """
     _refuse_one_class(tally)
     if min(slip, false_flag, review) < 0 or not all(map(math.isfinite, (slip, false_flag, review))):
-        raise UsageError.of("costs-finite-not-negative", slip=slip, false_flag=false_flag, review=review)
+        raise UsageError.of("bad-costs/negative", slip=slip, false_flag=false_flag, review=review)
     total = tally.positives + tally.negatives
     passing = slip * tally.positives - review * total
     flagging = false_flag * (tally.n_negative - tally.negatives) + review * total
@@ -186,7 +186,7 @@ def by_budget(tally: Tally, review: float) -> Choice:
     """
     _refuse_one_class(tally)
     if not 0.0 <= review <= 1.0:
-        raise UsageError.of("share-review-lie", review=review)
+        raise UsageError.of("out-of-range", name="the share to review", low=0, high=1, found=review)
     total = (tally.positives + tally.negatives).astype(np.float64)
     allowed = review * total[-1] * (1 + 1e-12)
     highs = np.searchsorted(total, total + allowed, side="right") - 1
@@ -545,10 +545,12 @@ def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float)
     """Choose by learn-then-test with MAPIE over a grid of pairs: of those that pass, the one with the least review."""
     try:
         from mapie.risk_control import BinaryClassificationController, BinaryRisk
-    except ImportError:
-        raise EnvironmentFault.of("guarantee-needs-package-mapie") from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="this guarantee", package="mapie", install="hitmiss[guarantee]", error=error
+        ) from None
     if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
-        raise DataError.of("mapie-tests-pairs-grid")
+        raise DataError.of("mapie-grid")
     score, label = _rows(tally)
     grid = np.linspace(0.0, 1.0, STEPS + 1)
     pairs = np.array([(low, high) for low in grid for high in grid if low <= high])
@@ -602,4 +604,4 @@ def halves(trials: Trials, seed: int = 0, unit: str | None = None) -> tuple[Tria
 
 def _refuse_one_class(tally: Tally) -> None:
     if not tally.has_both_classes:
-        raise DataError.of("thresholds-chosen-only-data")
+        raise DataError.of("one-class", what="the choice of thresholds")

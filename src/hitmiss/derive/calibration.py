@@ -129,7 +129,7 @@ def fit_affine(
     """
     positive, values, shares = check_fit(label, score, weight, prior)
     if is_separated(values[positive], values[~positive]):
-        raise DataError.of("threshold-separates-classes-fit")
+        raise DataError.of("no-fit/separated")
     centre, spread = float(values.mean()), float(values.std())
     slope, offset = fit_weights((values - centre) / spread, positive, shares, float(logit(prior))).tolist()
     return AffineCalibrator(slope / spread, offset - slope * centre / spread)
@@ -156,7 +156,7 @@ def fit_pav(
     array([0.5, 0.5, 1. , 2. , 2. ])
     """
     if misleading <= 0:
-        raise UsageError.of("misleading-above-ends-become", misleading=misleading)
+        raise UsageError.of("out-of-range/above", name="misleading", low=0, found=misleading)
     check_fit(label, score, weight, 0.5, needs_spread=False)
     tally = Tally.of(label, score, weight)
     positives = np.concatenate([[misleading], tally.positive_counts, [0.0]])
@@ -190,7 +190,7 @@ def fit_weights(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_lo
         while loss(theta - length * step) > here - 1e-4 * length * gain and length > 1e-10:
             length /= 2
         theta = theta - length * step
-    raise DataError.of("affine-calibration-not-settle")
+    raise DataError.of("no-fit")
 
 
 def check_fit(
@@ -198,16 +198,16 @@ def check_fit(
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """Return checked arrays without trials of weight 0, and each trial's share of the objective."""
     if not 0 < prior < 1:
-        raise UsageError.of("bad-prior", prior=prior)
+        raise UsageError.of("out-of-range/inside", name="prior", low=0, high=1, found=prior)
     positive, values, given = check_trials(label, score, weight)
     weights = np.ones(len(values)) if given is None else given.astype(np.float64)
     positive, values, weights = positive[weights > 0], values[weights > 0], weights[weights > 0]
     if not positive.any() or positive.all():
-        raise DataError.of("calibration-needs-both-classes", positive=positive.sum(), n_positive=len(positive))
+        raise DataError.of("one-class/counted", what="a calibration", n=positive.sum(), total=len(positive))
     if not np.isfinite(values).all():
-        raise DataError.of("calibration-needs-finite-scores", values_2=int((~np.isfinite(values)).sum()))
+        raise DataError.of("infinite-score", what="a calibration", n=int((~np.isfinite(values)).sum()))
     if needs_spread and values.min() == values.max():
-        raise DataError.of("all-scores-fit-set", values_2=values[0])
+        raise DataError.of("equal-scores/all", values_2=values[0])
     totals = np.where(positive, weights[positive].sum(), weights[~positive].sum())
     return positive, values, np.where(positive, prior, 1 - prior) * weights / totals
 

@@ -55,7 +55,7 @@ def cross_validate(
     ('llr', 40)
     """
     if folds < 2:
-        raise UsageError.of("one-fold", folds=folds)
+        raise UsageError.of("out-of-range/least", name="folds", least=2, found=folds)
     first = next(iter(systems.values()))
     place = folds_of(first, (unit,) if isinstance(unit, str) else unit, folds, seed)
     key = ["item", "target"]

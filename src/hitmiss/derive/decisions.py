@@ -158,7 +158,7 @@ def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping
     if bound is not None:
         return GroupThreshold(bound, f"column {names['threshold']}", by_file=True)
     if deciding.default is None:
-        raise UsageError.of("scores-not-probabilities", threshold=names["threshold"], decision=names["decision"])
+        raise UsageError.of("no-default-threshold", threshold=names["threshold"], decision=names["decision"])
     return GroupThreshold(deciding.default, deciding.default_origin)
 
 

@@ -30,13 +30,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "equal-scores": Entry(ERROR, "all scores of {same} in the fit set are equal"),
     "no-score": Entry(ERROR, "{missing} has trials without a score", fix="drop them first"),
-    "infinite-score": Entry(ERROR, "a fusion needs finite scores; some are infinite"),
+    "infinite-score": Entry(ERROR, "{what} needs finite scores; {n:,} are infinite"),
     "unpaired": Entry(ERROR, "{first} and {name} do not have the same trials; fuse runs of one key"),
     "unlike-labels": Entry(ERROR, "{first} and {name} give some item different labels"),
-    "bad-prior": Entry(ERROR, "prior must lie between 0 and 1, both excluded; found {prior}"),
     "one-system": Entry(ERROR, "a fusion needs two systems or more; found {n_fit_on}"),
     "other-class": Entry(ERROR, "the systems do not have one positive class: {positive!r} and {unlike!r}"),
-    "bad-prior/costs": Entry(
+    "bad-prior": Entry(
         ERROR,
         "a prior of {prior:g} with costs {miss_cost:g} and {false_alarm_cost:g} gives no operating point; the prior lies between 0 and 1, costs are above 0",
     ),
@@ -44,69 +43,48 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "other-systems": Entry(ERROR, "both sets must have the same systems; only one has {unlike}"),
     "malformed-score-model": Entry(ERROR, "{file}: unknown method {method!r}"),
     "malformed-score-model/slopes": Entry(ERROR, "{file}: {n} slopes for {n_systems} systems"),
-    "costs-finite-not-negative": Entry(
+    "bad-costs/negative": Entry(
         ERROR, "costs must be finite and not negative; found {slip}, {false_flag} and {review}"
     ),
-    "share-review-lie": Entry(ERROR, "the share to review must lie in 0..1; found {review}"),
-    "mapie-tests-pairs-grid": Entry(
+    "mapie-grid": Entry(
         ERROR, "mapie tests pairs on a grid of probabilities", fix="use method='binomial' for other scores"
     ),
-    "thresholds-chosen-only-data": Entry(ERROR, "thresholds can be chosen only on data with both classes"),
-    "guarantee-needs-package-mapie": Entry(
-        ERROR, "this guarantee needs the package mapie: pip install 'hitmiss[guarantee]'"
-    ),
-    "affine-calibration-not-settle": Entry(
+    "no-fit": Entry(
         ERROR, "the affine calibration did not settle: the classes hardly overlap", fix="use {--method pav}"
     ),
-    "threshold-separates-classes-fit": Entry(
+    "no-fit/separated": Entry(
         ERROR,
         "a threshold separates the classes of the fit set, so an affine calibration has no finite slope",
         fix="fit on more or harder trials, or use {--method pav}",
     ),
-    "misleading-above-ends-become": Entry(
-        ERROR, "misleading must be above 0, or the ends become infinite; found {misleading}"
-    ),
-    "calibration-needs-both-classes": Entry(
-        ERROR, "calibration needs both classes; found {positive} positives of {n_positive} trials"
-    ),
-    "calibration-needs-finite-scores": Entry(ERROR, "calibration needs finite scores; {values_2} are infinite"),
-    "all-scores-fit-set": Entry(ERROR, "all scores of the fit set are {values_2:g}; there is nothing to calibrate"),
-    "threshold-number-found-nan": Entry(ERROR, "a threshold must be a number; found NaN"),
-    "scores-not-probabilities": Entry(
+    "equal-scores/all": Entry(ERROR, "all scores of the fit set are {values_2:g}; there is nothing to calibrate"),
+    "no-default-threshold": Entry(
         ERROR,
         "the scores are not probabilities, so there is no default threshold",
         fix="give one with {--threshold?}, or a column {threshold} or {decision}",
     ),
-    "temperature-divides-log-odds": Entry(
+    "not-probabilities/temperature": Entry(
         ERROR, "a temperature divides the log-odds of probabilities, which these scores are not"
     ),
-    "recalibration-needs-both-outcomes": Entry(
-        ERROR, "a recalibration needs both outcomes; found {positive} of {n_positive} positive"
-    ),
-    "recalibration-needs-finite-values": Entry(ERROR, "a recalibration needs finite values; {values_2} are infinite"),
-    "temperature-needs-probabilities": Entry(ERROR, "a temperature needs probabilities in 0..1"),
-    "fitted-positive-class-applied": Entry(
-        ERROR, "fitted on {positive!r} as the positive class, applied to {positive_2!r}"
-    ),
-    "fitted-scores-applied-scores": Entry(ERROR, "fitted on {score_kind} scores, applied to {score_kind_2} scores"),
-    "fit-set-mixes-values": Entry(
+    "fitted-otherwise/class": Entry(ERROR, "fitted on {positive!r} as the positive class, applied to {positive_2!r}"),
+    "fitted-otherwise/kind": Entry(ERROR, "fitted on {score_kind} scores, applied to {score_kind_2} scores"),
+    "mixed-fit-set": Entry(
         ERROR, "the fit set mixes {n_found} values of {name!r}, as {found}", fix="fit one at a time"
     ),
-    "no-trials-choose-threshold": Entry(ERROR, "there are no trials to choose a threshold on"),
-    "undefined-threshold-both-classes": Entry(
+    "no-trials/threshold": Entry(ERROR, "there are no trials to choose a threshold on"),
+    "undefined-everywhere": Entry(
         ERROR, "{maximize} is undefined at every threshold: both classes are needed to choose one"
     ),
-    "not-metric-decisions-threshold": Entry(
+    "not-a-threshold-metric": Entry(
         ERROR, "{spec} is not a metric of decisions; a threshold can be chosen by f1, accuracy, mcc …"
     ),
     "bad-threshold/number": Entry(ERROR, "a threshold must be a number; found {threshold!r:.80}"),
-    "one-fold": Entry(ERROR, "cross-validation needs two folds or more; found {folds}"),
     "one-unit": Entry(ERROR, "there is one unit only ({columns}); nothing can be held out"),
     "chosen-on-same-data": Entry(WARNING, "the thresholds were chosen on this data: numbers at them are optimistic"),
     "chosen-on-same-data/least-confidences": Entry(
         WARNING, "the least confidences were chosen on this data: numbers at them are optimistic"
     ),
-    "chosen-on-same-data/calibration-optimistic": Entry(
+    "chosen-on-same-data/calibration": Entry(
         WARNING, "calibration: optimistic, {n_again} of {n_trials} trials were also fitted on"
     ),
     "no-fusion": Entry(

@@ -81,5 +81,5 @@ def score_matrix(systems: Mapping[str, Trials]) -> Floats:
         raise DataError.of("no-score", missing=missing[0].partition(" ")[2])
     found = scores.to_numpy().astype(np.float64)
     if not np.isfinite(found).all():
-        raise DataError.of("infinite-score")
+        raise DataError.of("infinite-score", what="a fusion", n=int((~np.isfinite(found)).sum()))
     return found

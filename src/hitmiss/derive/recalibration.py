@@ -186,7 +186,7 @@ def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column:
     if column not in ("confidence", "score"):
         raise UnknownName("column to recalibrate", column, ("confidence", "score"))
     if method == "temperature" and column == "score" and apply_to.header.score_kind != "probability":
-        raise UsageError.of("temperature-divides-log-odds")
+        raise UsageError.of("not-probabilities/temperature")
     right, stated = _pairs(fit_on, column)
     fitted = FITS[method](right, stated)
     old = apply_to.column(column)
@@ -226,14 +226,14 @@ def _checked(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> tu
     positive, values, given = check_trials(label, score, weight)
     weights = np.ones(len(values)) if given is None else given.astype(np.float64)
     if not positive[weights > 0].any() or positive[weights > 0].all():
-        raise DataError.of("recalibration-needs-both-outcomes", positive=int(positive.sum()), n_positive=len(positive))
+        raise DataError.of("one-class/counted", what="a recalibration", n=int(positive.sum()), total=len(positive))
     if not np.isfinite(values).all():
-        raise DataError.of("recalibration-needs-finite-values", values_2=int((~np.isfinite(values)).sum()))
+        raise DataError.of("infinite-score", what="a recalibration", n=int((~np.isfinite(values)).sum()))
     return positive, values, weights
 
 
 def _log_odds(probability: ArrayLike) -> Floats:
     given = np.asarray(probability, dtype=np.float64)
     if (given < 0).any() or (given > 1).any():
-        raise DataError.of("temperature-needs-probabilities")
+        raise DataError.of("not-probabilities/temperature")
     return np.asarray(logit(np.clip(given, EDGE, 1 - EDGE)))

@@ -214,11 +214,9 @@ class ScoreModel:
         trials.column("score")
         head = trials.header
         if head.positive != self.positive:
-            raise UsageError.of("fitted-positive-class-applied", positive=self.positive, positive_2=head.positive)
+            raise UsageError.of("fitted-otherwise/class", positive=self.positive, positive_2=head.positive)
         if head.score_kind != system.score_kind:
-            raise UsageError.of(
-                "fitted-scores-applied-scores", score_kind=system.score_kind, score_kind_2=head.score_kind
-            )
+            raise UsageError.of("fitted-otherwise/kind", score_kind=system.score_kind, score_kind_2=head.score_kind)
 
     def _count_fitted(self, trials: Trials, fit_on: Trials | None) -> int:
         """Return how many trials the model was also fitted on."""
@@ -258,7 +256,7 @@ class ScoreModel:
                 "calibration: in the fit set higher scores do not mean the positive class; are the scores reversed?"
             )
         if n_again:
-            notes.append(Remark.of("chosen-on-same-data/calibration-optimistic", n_again=n_again, n_trials=len(trials)))
+            notes.append(Remark.of("chosen-on-same-data/calibration", n_again=n_again, n_trials=len(trials)))
         if trials.header.threshold is not None:
             is_decided = "decision" in trials.frame.columns
             kept = "the decisions stay those at the threshold of the old scores"
@@ -294,7 +292,7 @@ def fit_calibration(fit_on: Trials, method: str = "affine", *, prior: float = 0.
 def fit_fused(fit_on: Mapping[str, Trials], *, prior: float = 0.5, name: str = FUSION) -> ScoreModel:
     """Fit the mapping of several systems' scores to one log-likelihood ratio (see `fuse`)."""
     if not 0 < prior < 1:
-        raise UsageError.of("bad-prior", prior=prior)
+        raise UsageError.of("out-of-range/inside", name="prior", low=0, high=1, found=prior)
     if len(fit_on) < 2:
         raise UsageError.of("one-system", n_fit_on=len(fit_on))
     for trials in fit_on.values():
@@ -404,7 +402,7 @@ def cost_prior(prior: float, miss_cost: float = 1.0, false_alarm_cost: float = 1
     0.655
     """
     if not 0 < prior < 1 or not miss_cost > 0 or not false_alarm_cost > 0:
-        raise UsageError.of("bad-prior/costs", prior=prior, miss_cost=miss_cost, false_alarm_cost=false_alarm_cost)
+        raise UsageError.of("bad-prior", prior=prior, miss_cost=miss_cost, false_alarm_cost=false_alarm_cost)
     positive = prior * miss_cost
     return positive / (positive + (1.0 - prior) * false_alarm_cost)
 
@@ -456,7 +454,7 @@ def _check_one_run(fit_on: Trials) -> None:
     for name in ("target", *fit_on.header.runs):
         found = fit_on.column(name).unique().sort().to_list()
         if len(found) > 1:
-            raise UsageError.of("fit-set-mixes-values", n_found=len(found), name=name, found=found[:2])
+            raise UsageError.of("mixed-fit-set", n_found=len(found), name=name, found=found[:2])
 
 
 def _saturated(scores: pl.Series) -> int:

@@ -88,7 +88,7 @@ def best_threshold(
         tally, scale = Tally.of(trials.label, trials.score), scale or trials.header.scale
     scale = scale or ScoreScale()
     if not len(tally.score):
-        raise DataError.of("no-trials-choose-threshold")
+        raise DataError.of("no-trials/threshold")
     is_exact = search == "exact"
     candidates = tally.score if is_exact else np.array([scale.to_inside(t) for t in GRID])
     _, entry, settings = resolve(maximize)
@@ -98,7 +98,7 @@ def best_threshold(
     values = figures_at(tally, candidates, maximize)
     gain = np.where(np.isnan(values), -np.inf, values if entry.best == "high" else -values)
     if not np.isfinite(gain).any():
-        raise DataError.of("undefined-threshold-both-classes", maximize=maximize)
+        raise DataError.of("undefined-everywhere", maximize=maximize)
     best = np.flatnonzero(gain == gain.max())
     place = int(best[-1] if is_exact and scale.is_reversed else best[0])  # the lowest threshold of the file
     threshold = scale.threshold_of(tally, place) if is_exact else GRID[place]
@@ -114,7 +114,7 @@ def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | MetricSpec = O
     spec, entry, settings = resolve(metric)
     form = entry.form(**settings) if entry.form is not None else None
     if not isinstance(form, OfCounts):
-        raise UsageError.of("not-metric-decisions-threshold", spec=spec)
+        raise UsageError.of("not-a-threshold-metric", spec=spec)
     return form.of_counts(counts_at(tally, thresholds))
 
 

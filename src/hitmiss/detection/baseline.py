@@ -60,7 +60,7 @@ def features(clip: ArrayLike) -> F32:
     """Return the 120 features of one clip."""
     x = np.asarray(clip, dtype=np.float32)
     if len(x) < FRAME + HOP:
-        raise DataError.of("clip-samples-too-short", n_x=len(x), FRAME=FRAME + HOP)
+        raise DataError.of("short-clip/frames", n_x=len(x), FRAME=FRAME + HOP)
     x = x / np.sqrt(np.mean(x * x) + FLOOR)
     frames = np.lib.stride_tricks.sliding_window_view(x, FRAME)[::HOP]
     cosine, sine = kernels()
@@ -88,7 +88,7 @@ class SpectralBaseline(Base):
         """Train on clips; `strength` is the inverse of the ridge penalty (small: few fine distinctions)."""
         x, y = np.stack([features(clip) for clip in clips]), np.asarray(is_real, dtype=bool)
         if y.all() or not y.any():
-            raise DataError.of("training-needs-clips")
+            raise DataError.of("one-class", what="training")
         mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
         model = fit_logistic((x - mean) / scale, y, strength=strength, balanced=True)
         weight = model.weight / scale

@@ -73,7 +73,7 @@ class BeatsConfig:
         known: dict[str, Any] = {f.name: cfg.get(f.name, OFFICIAL.get(f.name, f.default)) for f in fields(cls)}
         config = cls(**known)
         if config.activation_fn != "gelu" or config.layer_norm_first:
-            raise DataError.of("only-beats-gelu-layer")
+            raise DataError.of("not-beats/variant")
         return config
 
     @property
@@ -101,7 +101,7 @@ class Beats:
         if wrong:
             found = tuple(weights[wrong[0]].shape) if wrong[0] in weights else "nothing"
             raise DataError.of(
-                "weights-not-fit-beats",
+                "not-beats/weights",
                 n_wrong=len(wrong),
                 wrong=wrong[0],
                 wanted=str(wanted[wrong[0]]),
@@ -263,10 +263,10 @@ class BeatsDetector(Placed):
         """Load a checkpoint in the official format, optionally with a head from another file."""
         checkpoint = load_checkpoint(path)
         if not isinstance(checkpoint, dict) or not {"cfg", "model"} <= set(checkpoint):
-            raise DataError.of("not-beats-checkpoint-hold", name=Path(path).name)
+            raise DataError.of("not-beats", name=Path(path).name)
         extra = load_checkpoint(head) if head is not None else {}
         if not isinstance(extra, dict):
-            raise DataError.of("no-weights", head=head, name=type(extra).__name__)
+            raise DataError.of("no-weights", file=head, found=type(extra).__name__)
         network = Beats(BeatsConfig.of(checkpoint["cfg"]), {**checkpoint["model"], **extra})
         names = checkpoint.get("label_dict")
         labels = tuple(str(names[i]) for i in range(len(names))) if names and not extra else None

@@ -317,7 +317,7 @@ def product_type(precision: str) -> str:
     """
     kinds = {"float32": "float32", "tf32": "float32", "int8": "float32", "bfloat16": "bfloat16", "float16": "float16"}
     if precision not in kinds:
-        raise UsageError.of("precision", kinds=tuple(kinds), precision=precision)
+        raise UsageError.of("bad-precision", kinds=tuple(kinds), precision=precision)
     return kinds[precision]
 
 

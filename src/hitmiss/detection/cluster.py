@@ -25,6 +25,7 @@ import polars as pl
 from hitmiss.cluster.ray import Cluster, deaths, need_ray
 from hitmiss.cluster.sending import Sent, accepted
 from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.core.finding import Option
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.parts import FIRST, PATIENCE, Part, PartQueue, part_size
@@ -109,15 +110,13 @@ class ClusterWorker(BatchWorker):
     def _blame(self, lost: list[Part], queue: PartQueue, error: BaseException) -> None:
         self._futile += 1
         if self._futile > FUTILE:
-            raise EnvironmentFault.of("processes-died-after-other", futile=self._futile, error=_why(error))
+            raise EnvironmentFault.of("workers-died/all", futile=self._futile, error=_why(error))
         for at in queue.died(lost[0], lost[1:]) if lost else ():
             self._fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
 
     def _write_down(self, part: Part, scored: Scored) -> None:
         if len(scored.records) != len(part.positions):
-            raise EnvironmentFault.of(
-                "process-gave-records-items", n_records=len(scored.records), n_positions=len(part.positions)
-            )
+            raise EnvironmentFault.of("worker-records", n_records=len(scored.records), n_positions=len(part.positions))
         self._futile = 0
         for activity in ("decode", "augment", "model"):
             setattr(self.clock, activity, getattr(self.clock, activity) + getattr(scored.clock, activity))
@@ -224,7 +223,7 @@ class RayDetector(Base):
         differing = differences(dict(self._about.identity), dict(about.identity))
         if differing:
             raise UsageError.of(
-                "not-open-same-detector", host=about.host, host_2=self._about.host, differing="; ".join(differing)
+                "unlike-machines", host=about.host, host_2=self._about.host, differing="; ".join(differing)
             )
 
     def replace(self, member: Member) -> None:
@@ -269,11 +268,11 @@ class RayDetector(Base):
         """Return the answer of any of the processes; one that dies on the question is not asked again."""
         actor = next((member.actor for member in self.members if member.about is not None), None)
         if actor is None:
-            raise EnvironmentFault.of("no-process-cluster-detector")
+            raise EnvironmentFault.of("worker-not-open")
         try:
             return accepted(self.cluster.result(getattr(actor, method).remote(self._work, given)))
         except self._ray.exceptions.RayActorError as error:
-            raise EnvironmentFault.of("process-cluster-died", error=last_line(error)) from None
+            raise EnvironmentFault.of("workers-died/one", error=last_line(error)) from None
 
     def _wait_for_the_first(self) -> None:
         began, told = time.monotonic(), False
@@ -290,7 +289,7 @@ class RayDetector(Base):
         try:
             return accepted(self._ray.get(reference))  # type: ignore[no-any-return]
         except self._ray.exceptions.RayActorError as error:
-            raise EnvironmentFault.of("detector-cannot-opened-cluster", error=last_line(error)) from None
+            raise EnvironmentFault.of("cluster-cannot-open", error=last_line(error)) from None
 
     def words(self) -> str:
         """Return a summary of the work, to be reported afterwards."""
@@ -322,11 +321,11 @@ def needs(cluster: Cluster, actors: int | None, decoders: int, device: str) -> d
     {'actors': 4, 'num_cpus': 13, 'num_gpus': 1}
     """
     if device.startswith("cuda") and not cluster.gpus:
-        raise UsageError.of("cluster-no-gpu", cluster=cluster)
+        raise UsageError.of("no-cuda/cluster", cluster=cluster)
     on_gpu = cluster.gpus > 0 and device != "cpu"
     n = actors if actors is not None else cluster.gpus if on_gpu else max(1, cluster.cpus // (1 + decoders))
     if n < 1:
-        raise UsageError.of("least-2", actors=actors)
+        raise UsageError.of("out-of-range/least", name=Option("actors"), least=1, found=actors)
     share = max(1, cluster.cpus // n)
     return {"actors": n, "num_cpus": min(1 + decoders, share) if on_gpu else share, "num_gpus": int(on_gpu)}
 

@@ -75,7 +75,7 @@ class Crew:
         try:
             self._preparation = dumps(preparation)
         except Exception as error:
-            raise UsageError.of("worker-processes-need-load", error=reason(error)) from None
+            raise UsageError.of("not-picklable", error=reason(error)) from None
         self._context = multiprocessing.get_context("spawn")
         self._workers = [self._hire() for _ in range(n)]
 

@@ -106,7 +106,7 @@ class Base:
     def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the outputs, and each requested layer as clip × dimension."""
         del batch
-        raise UsageError.of("no-layers-take-embeddings", name=self.name)
+        raise UsageError.of("no-layers", name=self.name)
 
     def in_float32(self) -> Detector | None:
         """Return the same detector in float32, if it uses a lower precision; used to measure the effect of rounding."""
@@ -158,7 +158,7 @@ class EstimatorDetector(Base):
         self.sample_rate = sample_rate
         self.method = next((m for m in self.METHODS if hasattr(estimator, m)), None)
         if self.method is None:
-            raise UsageError.of("none-score-needs", name=self.name, METHODS=tuple(self.METHODS))
+            raise UsageError.of("no-score-method", name=self.name, METHODS=tuple(self.METHODS))
         classes = getattr(estimator, "classes_", None)
         has_columns = self.method != "decision_function" or (classes is not None and len(classes) > 2)
         # Numbers are names too: which of 0 and 1 is the positive class is not known by itself.
@@ -193,7 +193,7 @@ def as_detector(thing: object, *, name: str = "", sample_rate: int | None = None
         return EstimatorDetector(thing, name, sample_rate)
     if callable(thing):
         return CallableDetector(thing, name, sample_rate)
-    raise UsageError.of("not-detector", name=type(thing).__name__)
+    raise UsageError.of("not-a-detector", name=type(thing).__name__)
 
 
 def need(package: str, extra: str) -> ModuleType:
@@ -205,7 +205,9 @@ def need(package: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise EnvironmentFault.of("needs-package-pip-install", package=package, error=error, extra=extra) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="this detector", package=package, install=f"hitmiss[{extra}]", error=error
+        ) from None
 
 
 def is_torch_module(thing: object) -> TypeGuard[Module]:

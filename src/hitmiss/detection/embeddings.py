@@ -76,7 +76,7 @@ class EmbeddingWriter:
         for name, values in layers.items():
             row = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
             if self._widths.setdefault(name, len(row)) != len(row):
-                raise DataError.of("layer-had-dimensions-now", name=name, widths=self._widths[name], n_row=len(row))
+                raise DataError.of("layer-changed", name=name, widths=self._widths[name], n_row=len(row))
             write_whole(self._file(name), row.tobytes(), self._rows * row.nbytes)
         self._rows += 1
         return {"row": self._rows - 1, "rows_in": self._segment, "widths": dict(self._widths)}

@@ -15,8 +15,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "this checkpoint was only pre-trained: it has no classification head",
         fix="fine-tune it, give a head with {--weights?}, or take {--embed layer.12}",
     ),
-    "no-weights": Entry(ERROR, "{head} holds a {name}, no weights by name"),
-    "precision": Entry(ERROR, "BEATs runs in {kinds}; {precision} is not among them"),
+    "bad-precision": Entry(ERROR, "BEATs runs in {kinds}; {precision} is not among them"),
     "exclusive-unknown": Entry(
         ERROR,
         "{name} gives logits of {shape} classes: do they exclude each other (softmax) or not (a sigmoid each)? {how}",
@@ -40,7 +39,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR,
         "int8 would change nothing: the model has less than two products with constant weights in float32 (opset 13 or later), and the last stays",
     ),
-    "precision/onnx": Entry(ERROR, "an ONNX model brings its own precision; int8 is possible, {precision} is not"),
+    "bad-precision/onnx": Entry(ERROR, "an ONNX model brings its own precision; int8 is possible, {precision} is not"),
     "int8-on-cpu": Entry(ERROR, "int8 runs on the processor; on a GPU leave {--precision?} out"),
     "missing-module": Entry(
         ERROR,
@@ -72,95 +71,69 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "{name} has {n_linear} linear layers; int8 leaves the last in float32, so nothing would change"
     ),
     "two-endings": Entry(ERROR, "the model ended otherwise for this batch than for the first: say outputs=…"),
-    "clip-samples-too-short": Entry(ERROR, "a clip of {n_x} samples is too short for two frames ({FRAME})"),
-    "training-needs-clips": Entry(ERROR, "training needs clips of both classes"),
-    "only-beats-gelu-layer": Entry(
+    "short-clip/frames": Entry(ERROR, "a clip of {n_x} samples is too short for two frames ({FRAME})"),
+    "not-beats/variant": Entry(
         ERROR, "only BEATs with gelu and layer norms after each part are supported, as the published ones are"
     ),
-    "weights-not-fit-beats": Entry(
+    "not-beats/weights": Entry(
         ERROR, "{n_wrong} weights do not fit BEATs, the first is {wrong}: {wanted} expected, {found} found"
     ),
-    "not-beats-checkpoint-hold": Entry(ERROR, "{name} is not a BEATs checkpoint: it must hold 'cfg' and 'model'"),
-    "cluster-no-gpu": Entry(ERROR, "the cluster has no GPU ({cluster})", fix="say {--device cpu}, or leave it out"),
-    "least-2": Entry(ERROR, "{--actors?} is at least 1; found {actors}"),
-    "processes-died-after-other": Entry(
+    "not-beats": Entry(ERROR, "{name} is not a BEATs checkpoint: it must hold 'cfg' and 'model'"),
+    "no-cuda/cluster": Entry(ERROR, "the cluster has no GPU ({cluster})", fix="say {--device cpu}, or leave it out"),
+    "workers-died/all": Entry(
         ERROR,
         "{futile} processes died one after the other ({error}); what was scored is safe",
         fix="{--resume} goes on; try fewer {--actors?} or a smaller {--batch-seconds?}",
     ),
-    "process-gave-records-items": Entry(ERROR, "a process gave {n_records} records for {n_positions} items"),
-    "not-open-same-detector": Entry(
+    "worker-records": Entry(ERROR, "a process gave {n_records} records for {n_positions} items"),
+    "unlike-machines": Entry(
         ERROR,
         "{host} and {host_2} do not open the same detector: {differing}",
         fix="give {--device?} and {--precision?}, and the same files everywhere",
     ),
-    "no-process-cluster-detector": Entry(ERROR, "no process of the cluster has the detector open"),
-    "process-cluster-died": Entry(ERROR, "a process of the cluster died: {error}"),
-    "detector-cannot-opened-cluster": Entry(
+    "worker-not-open": Entry(ERROR, "no process of the cluster has the detector open"),
+    "workers-died/one": Entry(ERROR, "a process of the cluster died: {error}"),
+    "cluster-cannot-open": Entry(
         ERROR,
         "the detector cannot be opened on the cluster: {error}; hitmiss and what the detector needs must be installed on every machine",
     ),
-    "worker-processes-need-load": Entry(
+    "not-picklable": Entry(
         ERROR, "worker processes need load and transform to be functions of a module ({error})", fix="use workers=0"
     ),
-    "not-detector": Entry(ERROR, "a {name} is not a detector", fix="give a function, an estimator or a torch module"),
-    "no-layers-take-embeddings": Entry(
-        ERROR, "{name} has no layers to take embeddings from; a torch or ONNX model has"
-    ),
-    "none-score-needs": Entry(ERROR, "{name} has none of {METHODS}; a score needs one of them"),
-    "needs-package-pip-install": Entry(
-        ERROR, "this needs the package {package!r} ({error}): pip install 'hitmiss[{extra}]'"
-    ),
-    "layer-had-dimensions-now": Entry(ERROR, "layer {name!r} had {widths} dimensions and now has {n_row}"),
-    "all-items-failed-first": Entry(ERROR, "all {n_failures:,} items failed; the first is {failures!r}: {failures_2}"),
-    "empty-clip-cannot-brought": Entry(ERROR, "an empty clip cannot be brought to a length"),
-    "cut-length-number-samples": Entry(ERROR, "cut_length is a number of samples above 0; found {cut_length}"),
-    "windows-samples-advance": Entry(ERROR, "windows of {length} samples must advance by 1 to {length}; found {hop}"),
-    "no-window-scores-pool": Entry(ERROR, "there are no window scores to pool"),
-    "random-crop-needs-generator": Entry(ERROR, "a random crop needs a generator: rng=…, one per clip"),
-    "manifest-no-labels": Entry(
+    "not-a-detector": Entry(ERROR, "a {name} is not a detector", fix="give a function, an estimator or a torch module"),
+    "no-layers": Entry(ERROR, "{name} has no layers to take embeddings from; a torch or ONNX model has"),
+    "no-score-method": Entry(ERROR, "{name} has none of {METHODS}; a score needs one of them"),
+    "layer-changed": Entry(ERROR, "layer {name!r} had {widths} dimensions and now has {n_row}"),
+    "all-failed/items": Entry(ERROR, "all {n_failures:,} items failed; the first is {failures!r}: {failures_2}"),
+    "empty-clip": Entry(ERROR, "an empty clip cannot be brought to a length"),
+    "no-windows": Entry(ERROR, "there are no window scores to pool"),
+    "no-generator": Entry(ERROR, "a random crop needs a generator: rng=…, one per clip"),
+    "no-labels/manifest": Entry(
         ERROR, "the manifest has no labels, so there are no trials", fix="use run_detector, and score with a key"
     ),
-    "no-model": Entry(ERROR, "there is no model {path}"),
-    "outputs": Entry(ERROR, "{name} has the outputs {names}", fix="name the one with the scores 'logits'"),
-    "not-model-onnxruntime-run": Entry(ERROR, "{path_name} is not a model that onnxruntime can run: {error}"),
-    "not-detector-2": Entry(ERROR, "{text!r} is not a detector", fix="write one of {kinds}"),
-    "no": Entry(ERROR, "{place} has no {name!r}"),
-    "cannot-imported-detector": Entry(ERROR, "{place!r} cannot be imported: {error}; a detector is one of {kinds}"),
-    "outputs-row-per-clip": Entry(
-        ERROR, "outputs must be one row per clip and one column per class; found the shape {shape}"
-    ),
-    "no-output-column-model": Entry(ERROR, "there is no output column {positive_index}; the model has {n}"),
-    "outputs-not-probabilities-first": Entry(ERROR, "{wrong} outputs are not probabilities, the first is {columns:g}"),
-    "model-output-columns": Entry(
-        ERROR, "the model has {n} output columns", fix="say which is the positive class ({--positive-index?})"
-    ),
-    "write-command-after-program": Entry(ERROR, "write the command after program:, as program:'python score.py'"),
-    "no-program-machine": Entry(ERROR, "there is no program {words!r} on this machine"),
+    "which-output/onnx": Entry(ERROR, "{name} has the outputs {names}", fix="name the one with the scores 'logits'"),
+    "not-a-model/onnx": Entry(ERROR, "{path_name} is not a model that onnxruntime can run: {error}"),
+    "not-a-detector/text": Entry(ERROR, "{text!r} is not a detector", fix="write one of {kinds}"),
+    "missing-module/name": Entry(ERROR, "{place} has no {name!r}"),
+    "missing-module/detector": Entry(ERROR, "{place!r} cannot be imported: {error}; a detector is one of {kinds}"),
+    "not-probabilities/outputs": Entry(ERROR, "{wrong} outputs are not probabilities, the first is {columns:g}"),
+    "no-program/command": Entry(ERROR, "write the command after program:, as program:'python score.py'"),
+    "no-program": Entry(ERROR, "there is no program {words!r} on this machine"),
     "program-says": Entry(ERROR, "the program says: {wrong}"),
-    "answered-about-ids-asked": Entry(ERROR, "{name} answered about {answers}, {n_lines} ids were asked"),
-    "ended-middle-work": Entry(ERROR, "{name} ended in the middle of the work: {self_2}"),
-    "wrote-line-expected": Entry(ERROR, '{name} wrote {shown!r}; a line {{"id": 0, "output": [...]}} was expected'),
-    "process-given-work-before": Entry(ERROR, "a process was given work before its detector was open"),
-    "detector-gave-outputs-different": Entry(ERROR, "the detector gave outputs of different widths: {widths}"),
-    "no-checkpoint": Entry(ERROR, "there is no checkpoint {path}"),
-    "holds-no-weights-name": Entry(ERROR, "{name} holds a {name_2}, no weights by name"),
-    "not-fit-weights-missing": Entry(
+    "program-ids": Entry(ERROR, "{name} answered about {answers}, {n_lines} ids were asked"),
+    "program-ended": Entry(ERROR, "{name} ended in the middle of the work: {self_2}"),
+    "program-line": Entry(ERROR, '{name} wrote {shown!r}; a line {{"id": 0, "output": [...]}} was expected'),
+    "output-widths": Entry(ERROR, "the detector gave outputs of different widths: {widths}"),
+    "weights-unfit": Entry(
         ERROR,
         "{name} does not fit {name_2}: {n_missing} weights are missing ({missing}), {n_extra} are unknown ({extra})",
     ),
-    "layer-gave-shape-clips": Entry(ERROR, "a layer gave the shape {shape} for {n} clips; it has no axis of clips"),
-    "holds-more-weights-loading": Entry(
+    "unsafe-checkpoint": Entry(
         ERROR,
         "{path_name} holds more than weights, and loading it would run code: {first} Save its state_dict as .safetensors where you trust it",
     ),
-    "not-checkpoint": Entry(ERROR, "{path_name} is not a checkpoint: {error}"),
-    "not-fit": Entry(ERROR, "{name} does not fit: {error}"),
-    "no-model-transformers": Entry(ERROR, "{place} is no {kind} model of transformers: {error}"),
-    "gave-outputs-shape-clips": Entry(ERROR, "{detector_name} gave outputs of shape {shape} for {n} clips"),
-    "model-output-columns-2": Entry(
-        ERROR, "the model has {width} output columns", fix="say which is {positive} ({--positive-index?})"
-    ),
+    "weights-unfit/error": Entry(ERROR, "{name} does not fit: {error}"),
+    "not-transformers": Entry(ERROR, "{place} is no {kind} model of transformers: {error}"),
     "scores-reversed": Entry(
         ALARM,
         "the scores look REVERSED: ROC AUC {PairShare:.4f} [{low:.4f}, {high:.4f}]; nothing was flipped",
@@ -176,4 +149,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="have the model give logits",
     ),
     "on-machine": Entry(ERROR, "on {machine}: {found}"),
+    "no-weights": Entry(ERROR, "{file} holds a {found}, no weights by name"),
 }

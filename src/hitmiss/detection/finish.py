@@ -40,7 +40,7 @@ def finish(run: Run, worker: BatchWorker, progress: Progress) -> Outcome:
     failures = tuple((run.items[at], why) for at, why in sorted(answers.failed.items()))
     if not answers.at:
         raise DataError.of(
-            "all-items-failed-first", n_failures=len(failures), failures=failures[0][0], failures_2=failures[0][1]
+            "all-failed/items", n_failures=len(failures), failures=failures[0][0], failures_2=failures[0][1]
         )
     rule = _rule(run, worker, len(answers.outputs[0]))
     table = make_table(worker.manifest, answers, rule, worker.settings.pooling)

@@ -77,9 +77,9 @@ def positions(
 
 def _check(n: int, cut_length: int, rule: str, crop: str) -> None:
     if n < 1:
-        raise DataError.of("empty-clip-cannot-brought")
+        raise DataError.of("empty-clip")
     if cut_length < 1:
-        raise UsageError.of("cut-length-number-samples", cut_length=cut_length)
+        raise UsageError.of("out-of-range/above", name="cut_length", low=0, found=cut_length)
     if rule not in LENGTH_RULES:
         raise UnknownName("length rule", rule, LENGTH_RULES)
     if crop not in CROPS:
@@ -89,7 +89,7 @@ def _check(n: int, cut_length: int, rule: str, crop: str) -> None:
 def _start(spare: int, crop: Crop, rng: np.random.Generator | None) -> int:
     if crop == "random":
         if rng is None:
-            raise UsageError.of("random-crop-needs-generator")
+            raise UsageError.of("no-generator")
         return int(rng.integers(spare + 1))
     return spare // 2 if crop == "centre" else 0
 
@@ -102,7 +102,7 @@ def windows(clip: NDArray[Number], length: int, hop: int | None = None) -> NDArr
     """
     hop = length // 2 if hop is None else hop
     if not 1 <= hop <= length:
-        raise UsageError.of("windows-samples-advance", length=length, hop=hop)
+        raise UsageError.of("out-of-range", name="the advance of windows", low=1, high=length, found=hop)
     n = clip.shape[-1]
     if n <= length:
         return fit_length(clip, length)[None]
@@ -120,5 +120,5 @@ def pool(scores: ArrayLike, how: Pooling = "mean") -> float:
         raise UnknownName("pooling", how, POOLINGS)
     values = np.asarray(scores, dtype=np.float64)
     if not values.size:
-        raise DataError.of("no-window-scores-pool")
+        raise DataError.of("no-windows")
     return float(POOLINGS[how](values))

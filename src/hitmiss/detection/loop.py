@@ -45,7 +45,7 @@ def detect(
     running = {name: changes.pop(name) for name in ("resume", "join", "retry") if name in changes}
     chosen = replace(settings or Settings(), **changes)
     if not manifest.has_labels:
-        raise UsageError.of("manifest-no-labels")
+        raise UsageError.of("no-labels/manifest")
     outcome = run_detector(
         detector,
         manifest,
@@ -58,7 +58,7 @@ def detect(
         report=report,
     )
     if not outcome.is_complete:
-        raise EnvironmentFault.of("other-processes-still-work", output=output)
+        raise EnvironmentFault.of("run-busy/others", output=output)
     return read(str(output))
 
 

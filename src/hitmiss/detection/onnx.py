@@ -42,13 +42,13 @@ class OnnxDetector(Base):
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise UsageError.of("no-model", path=path)
+            raise UsageError.of("missing-file", what="model", file=path)
         self.name = self.path.name
         self._runtime = need("onnxruntime", "onnx")
         self.layers, self._axes = declared_axes(layers, list)
         self._layers_as_said = list(layers)
         if precision not in PRECISIONS:
-            raise UsageError.of("precision/onnx", precision=precision)
+            raise UsageError.of("bad-precision/onnx", precision=precision)
         if precision == "int8" and device not in ("auto", "cpu"):
             raise UsageError.of("int8-on-cpu")
         self.precision = "float32" if precision == "auto" else precision
@@ -154,9 +154,7 @@ class OnnxDetector(Base):
         try:
             return self._runtime.InferenceSession(model, options, providers=providers)
         except Exception as error:  # onnxruntime raises its own error classes, one per status code
-            raise DataError.of(
-                "not-model-onnxruntime-run", path_name=self.path.name, error=str(error).splitlines()[0]
-            ) from None
+            raise DataError.of("not-a-model/onnx", path_name=self.path.name, error=str(error).splitlines()[0]) from None
 
     def _model(self) -> str | bytes:
         """Return the path, or the model with the requested inner values added to its outputs, in the precision."""
@@ -184,7 +182,7 @@ class OnnxDetector(Base):
         floats = [str(o.name) for o in self._session.get_outputs() if o.name in names and "float" in o.type]
         chosen = floats if floats else names
         if len(chosen) != 1:
-            raise UsageError.of("outputs", name=self.name, names=tuple(names))
+            raise UsageError.of("which-output/onnx", name=self.name, names=tuple(names))
         return chosen[0]
 
 

@@ -151,14 +151,14 @@ def find_object(text: str) -> Any:
     """
     place, _, name = text.rpartition(":")
     if not place or not name:
-        raise UsageError.of("not-detector-2", text=text, kinds=_kinds())
+        raise UsageError.of("not-a-detector/text", text=text, kinds=_kinds())
     module = _module_of(place)
     try:
         found: Any = module
         for part in name.split("."):
             found = getattr(found, part)
     except AttributeError:
-        raise UsageError.of("no", place=place, name=name) from None
+        raise UsageError.of("missing-module/name", place=place, name=name) from None
     return found
 
 
@@ -169,7 +169,7 @@ def _module_of(place: str) -> ModuleType:
     try:
         return cast("ModuleType", _by_user(place, partial(importlib.import_module, place)))
     except ModuleNotFoundError as error:
-        raise UsageError.of("cannot-imported-detector", place=place, error=error, kinds=_kinds()) from None
+        raise UsageError.of("missing-module/detector", place=place, error=error, kinds=_kinds()) from None
 
 
 _BESIDE: Final[dict[Path, dict[str, ModuleType]]] = {}
@@ -182,7 +182,7 @@ def _loaded_file(path: Path) -> ModuleType:
     name = f"hitmiss_user_{hashlib.sha256(str(full).encode()).hexdigest()[:8]}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError.of("no-file-2", path=path)
+        raise UsageError.of("missing-file", what="file", file=path)
     artifacts.note_input(path)
     for folder, modules in _BESIDE.items():
         for known in modules if folder != full.parent else ():

@@ -215,7 +215,9 @@ def _columns(array: Outputs) -> Floats:
         return values
     squeezed = values.reshape(values.shape[0], *(n for n in values.shape[1:] if n != 1))
     if squeezed.ndim > 2 or not values.size:
-        raise DataError.of("outputs-row-per-clip", shape=str(values.shape))
+        raise DataError.of(
+            "wrong-shape", name="outputs", form="one row per clip and one column per class", shape=str(values.shape)
+        )
     return squeezed.reshape(len(values), -1)
 
 
@@ -234,17 +236,17 @@ def _settle(columns: Floats) -> OutputKind:
 def _index(n: int, positive_index: int | None) -> int:
     if positive_index is None:
         if n > 2:
-            raise UsageError.of("model-output-columns", n=n)
+            raise UsageError.of("which-column", n=n, positive="the positive class")
         return 1
     if not -n <= positive_index < n:
-        raise UsageError.of("no-output-column-model", positive_index=positive_index, n=n)
+        raise UsageError.of("no-output-column", index=positive_index, n=n)
     return positive_index % n
 
 
 def _checked(columns: Floats) -> Floats:
     wrong = (columns < 0) | (columns > 1)
     if wrong.any():
-        raise DataError.of("outputs-not-probabilities-first", wrong=int(wrong.sum()), columns=columns[wrong][0])
+        raise DataError.of("not-probabilities/outputs", wrong=int(wrong.sum()), columns=columns[wrong][0])
     return columns
 
 

@@ -43,9 +43,9 @@ class ProgramDetector(Base):
     ) -> None:
         self.words = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.words:
-            raise UsageError.of("write-command-after-program")
+            raise UsageError.of("no-program/command")
         if shutil.which(self.words[0]) is None:
-            raise EnvironmentFault.of("no-program-machine", words=self.words[0])
+            raise EnvironmentFault.of("no-program", words=self.words[0])
         self.name = f"program:{shlex.join(self.words)}"
         self.sample_rate, self.patience = sample_rate, patience
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the program
@@ -74,9 +74,7 @@ class ProgramDetector(Base):
         if wrong:
             raise DataError.of("program-says", wrong=wrong[0])
         if set(answers) != set(range(len(lines))):
-            raise EnvironmentFault.of(
-                "answered-about-ids-asked", name=self.name, answers=sorted(answers)[:5], n_lines=len(lines)
-            )
+            raise EnvironmentFault.of("program-ids", name=self.name, answers=sorted(answers)[:5], n_lines=len(lines))
         return np.array([answers[i] for i in range(len(lines))], dtype=np.float64)
 
     def close(self) -> None:
@@ -112,7 +110,7 @@ class ProgramDetector(Base):
         assert process.stdout is not None  # stdout was requested as a pipe
         line = process.stdout.readline()
         if not line:
-            raise EnvironmentFault.of("ended-middle-work", name=self.name, self_2=self._complaint(process))
+            raise EnvironmentFault.of("program-ended", name=self.name, self_2=self._complaint(process))
         try:
             found = json.loads(line)
             if "error" in found:
@@ -121,7 +119,7 @@ class ProgramDetector(Base):
             return int(found["id"]), [float(v) for v in (output if isinstance(output, list) else [output])]
         except (ValueError, KeyError, TypeError):
             shown = line[:80].decode("utf-8", "backslashreplace").strip()
-            raise EnvironmentFault.of("wrote-line-expected", name=self.name, shown=shown) from None
+            raise EnvironmentFault.of("program-line", name=self.name, shown=shown) from None
 
     def _complaint(self, process: subprocess.Popen[bytes]) -> str:
         code = process.wait()

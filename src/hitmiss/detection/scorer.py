@@ -148,7 +148,7 @@ class Scorer:
         """Return the worker, which is kept from part to part: it remembers the batch size that fits."""
         if self._worker is None:
             if self._detector is None:
-                raise EnvironmentFault.of("process-given-work-before")
+                raise EnvironmentFault.of("worker-not-open")
             work = sent.open()
             self._detector.sample_rate = work.sample_rate
             nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)

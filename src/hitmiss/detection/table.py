@@ -54,7 +54,7 @@ class Answers:
         """Return the log-odds of every window (of every clip if there are no windows)."""
         widths = {len(row) for row in self.outputs}
         if len(widths) > 1:
-            raise DataError.of("detector-gave-outputs-different", widths=str(sorted(widths)))
+            raise DataError.of("output-widths", widths=str(sorted(widths)))
         return extraction.log_odds(np.asarray(self.outputs, dtype=np.float64))
 
     def scores(self, extraction: Extraction, pooling: Pooling) -> Floats:

@@ -311,7 +311,7 @@ def load_checkpoint(path: str | Path) -> object:
     """Read a checkpoint: tensors, numbers, texts, lists and mappings. Anything that would run code is refused."""
     path = Path(path)
     if not path.is_file():
-        raise UsageError.of("no-checkpoint", path=path)
+        raise UsageError.of("missing-file", what="checkpoint", file=path)
     if path.suffix == ".safetensors":
         return need("safetensors.torch", "torch").load_file(str(path))
     torch = need("torch", "torch")
@@ -320,9 +320,9 @@ def load_checkpoint(path: str | Path) -> object:
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         first = str(error).splitlines()[0]
-        raise DataError.of("holds-more-weights-loading", path_name=path.name, first=first) from None
+        raise DataError.of("unsafe-checkpoint", path_name=path.name, first=first) from None
     except (RuntimeError, EOFError, ValueError) as error:
-        raise DataError.of("not-checkpoint", path_name=path.name, error=str(error).splitlines()[0]) from None
+        raise DataError.of("not-a-file", file=path.name, what="checkpoint", error=str(error).splitlines()[0]) from None
 
 
 def load_weights(module: Module, path: str | Path) -> str:
@@ -333,14 +333,14 @@ def load_weights(module: Module, path: str | Path) -> str:
             state = state[key]
             break
     if not isinstance(state, dict):
-        raise DataError.of("holds-no-weights-name", name=Path(path).name, name_2=type(state).__name__)
+        raise DataError.of("no-weights", file=Path(path).name, found=type(state).__name__)
     wanted = set(module.state_dict())
     if not wanted & set(state) and all(key.startswith("module.") for key in state):
         state = {key.removeprefix("module."): value for key, value in state.items()}
     missing, extra = sorted(wanted - set(state)), sorted(set(state) - wanted)
     if missing or extra:
         raise DataError.of(
-            "not-fit-weights-missing",
+            "weights-unfit",
             name=Path(path).name,
             name_2=type(module).__name__,
             n_missing=len(missing),
@@ -351,7 +351,9 @@ def load_weights(module: Module, path: str | Path) -> str:
     try:
         module.load_state_dict(state)
     except RuntimeError as error:
-        raise DataError.of("not-fit", name=Path(path).name, error=" ".join(str(error).split())[:300]) from None
+        raise DataError.of(
+            "weights-unfit/error", name=Path(path).name, error=" ".join(str(error).split())[:300]
+        ) from None
     return file_digest(path)
 
 
@@ -375,7 +377,7 @@ def pooled(value: object, n: int, time: int = 1) -> Outputs:
     if array.ndim >= 3 and array.shape[0] != n and array.shape[1] == n:
         array = np.swapaxes(array, 0, 1)
     if array.shape[0] != n:
-        raise DataError.of("layer-gave-shape-clips", shape=str(array.shape), n=n)
+        raise DataError.of("output-shape", name="a layer", shape=str(array.shape), n=n, what="clips")
     if array.ndim == 4 and time != 1:  # clip × channel × height × width
         return np.asarray(array.mean(axis=(2, 3)))
     if array.ndim >= 3:

@@ -65,9 +65,7 @@ class TransformersDetector(Placed):
             model = model_class.from_pretrained(place, trust_remote_code=False, use_safetensors=True)
             self._processor = processor_class.from_pretrained(place, trust_remote_code=False)
         except (OSError, ValueError) as error:
-            raise DataError.of(
-                "no-model-transformers", place=place, kind=kind, error=str(error).splitlines()[0]
-            ) from None
+            raise DataError.of("not-transformers", place=place, kind=kind, error=str(error).splitlines()[0]) from None
         self.kind, self.name, self._place = kind, f"hf-{kind}:{Path(place).name}", place
         self._digest = self._weights_digest(Path(place), model)
         self._about = self._files_digest(Path(place))

@@ -257,9 +257,7 @@ class BatchWorker:
         """Return outputs as clip × column; the number of columns is checked once."""
         outputs = pick_output(raw)
         if outputs.shape[:1] != (n,):
-            raise DataError.of(
-                "gave-outputs-shape-clips", detector_name=self.detector.name, shape=str(outputs.shape), n=n
-            )
+            raise DataError.of("output-shape", name=self.detector.name, shape=str(outputs.shape), n=n, what="clips")
         outputs = outputs.reshape(n, -1)
         if not self._has_checked_width:
             self._settle(outputs)
@@ -354,7 +352,7 @@ class BatchWorker:
         if self.settings.extraction.kind == "auto" and self._kind != "auto":  # its values have decided
             rule = replace(rule, kind=self._kind)
         if rule.positive_index is None and width > 2:
-            raise UsageError.of("model-output-columns-2", width=width, positive=self.manifest.positive)
+            raise UsageError.of("which-column", n=width, positive=self.manifest.positive)
         return rule
 
 

@@ -56,7 +56,7 @@ def at_prevalence(metric: Metric, share: float, recall: Estimate, fpr: Estimate)
         return replace(row, note=(recall if recall.value is None else fpr).note)
     value = _at(metric, share, recall.value, fpr.value)
     if value is None:
-        return replace(row, note=Remark.of("undefined/nothing-called-positive"))
+        return replace(row, note=Remark.of("undefined/no-positive-calls"))
     row = replace(row, value=value, note=None)
     if recall.low is None or recall.high is None or fpr.low is None or fpr.high is None:
         return row

@@ -90,10 +90,10 @@ def _macro(
     if not work.draws.plan.unit and (of_negatives or of_positives):
         head = work.columns.trials.header
         other = head.positive if of_negatives else head.negative
-        shared = Remark.of("no-interval/slices-share-trials-resample", other=other)
+        shared = Remark.of("no-interval/shared-trials", other=other)
         return replace(row, note=joined(note, shared))
     if not work.draws.plan.unit and whole.is_repeated and "target" in grouping:
-        shared = Remark.of("no-interval/slices-share-items-resample")
+        shared = Remark.of("no-interval/shared-items")
         return replace(row, note=joined(note, shared))
     mean = Mean(question.form)
     drawn = work.combined(mean, [s for s, _ in defined], i, [whole], float(row.value or 0.0))

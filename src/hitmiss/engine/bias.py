@@ -133,7 +133,7 @@ def _expanded(
         made.append(texts.with_error(row, own) if texts.unit else row)
         before = means.get(kind)
         if made[-1].low is None or not own.variance > 0.0 or not math.isfinite(slope):
-            means[kind] = before if isinstance(before, str) else Remark.of("no-interval/parts", part=name)
+            means[kind] = before if isinstance(before, str) else Remark.of("no-interval/part", part=name)
         elif not isinstance(before, str):
             means[kind] = own.times(slope) if before is None else before.plus(own, slope)
     return made, means

@@ -101,7 +101,7 @@ class Columns:
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """Return a text column of the frame as integers, and the sorted values that they encode."""
         if not is_text(self.trials.column(name).dtype):
-            raise UsageError.of("not-text-column-trials", name=name)
+            raise UsageError.of("not-a-slice", name=name)
         return self.trials.codes(name)
 
     def asked_codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:

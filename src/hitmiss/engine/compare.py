@@ -178,7 +178,7 @@ class Work:
         questions = {t.metric: known[shown_text(t.metric, self.protocol)] for t in derived.terms}
         best = questions[derived.terms[0].metric][0].metric.best
         row = Difference(derived.name, None, None, None, n_pairs=whole.n, n_positive=whole.n_positive, best=best)
-        row = replace(row, slice=dict(whole.slice), verdict=NOT_TESTED, note=Remark.of("no-test/made-several-metrics"))
+        row = replace(row, slice=dict(whole.slice), verdict=NOT_TESTED, note=Remark.of("no-test/composite"))
         sides: list[tuple[float, float]] = []
         for term in derived.terms:
             samples = slices(whole, term.columns) if term.columns else [whole]
@@ -190,7 +190,7 @@ class Work:
         with np.errstate(divide="ignore", invalid="ignore"):
             a, b = (float(derived.of([np.float64(pair[i]) for pair in sides])) for i in (0, 1))
         if not math.isfinite(a - b):
-            return replace(row, verdict=UNDEFINED, note=Remark.of("undefined/nothing-divide"))
+            return replace(row, verdict=UNDEFINED, note=Remark.of("undefined/zero-denominator"))
         return replace(row, a=a, b=b, delta=b - a)
 
     def macro(
@@ -214,7 +214,7 @@ class Work:
             return replace(row, note=joined(note, good[0].found.note))
         shares = any(whole.parts[0].a.columns.one_class.of(grouping)) and not self.plan.unit
         if shares:
-            return replace(row, note=joined(note, Remark.of("no-test/slices-share-trials-resample")))
+            return replace(row, note=joined(note, Remark.of("no-test/shared-trials")))
         unknown = sum(c.found.is_too_few for c in good)
         if unknown:
             why = Remark.of("no-interval/slices-too-little", unknown=unknown, n_cells=len(cells))
@@ -296,7 +296,7 @@ def _undefined(cell: ComparedSlice, names: tuple[str, str]) -> str | None:
         return None
     sample, head = cell.sample, cell.sample.parts[0].a.columns.trials.header
     if sample.n_positive in (0, sample.n):
-        return Remark.of("undefined/only-here", part=head.positive if sample.n_positive else head.negative)
+        return Remark.of("undefined/one-class", part=head.positive if sample.n_positive else head.negative)
     where = [name for name, value in zip(names, (cell.found.a, cell.found.b), strict=True) if math.isnan(value)]
     return (
         Remark.of("undefined/empty-denominator", places=" and ".join(where))
@@ -403,7 +403,7 @@ def compare(
         metrics = tuple(dict.fromkeys(e.metric for e in a))
     a, b = demanded(a, "compare"), demanded(b, "compare")
     if not metrics and protocol is None:
-        raise UsageError.of("no-metric/say-compare-several")
+        raise UsageError.of("no-metric/compare")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,
@@ -443,7 +443,7 @@ def compare_design(
         for m in design.metrics
     ]
     if not len(paired):
-        raise DataError.of("no-pairs/compare")
+        raise DataError.of("no-pairs")
     wholes_ = wholes(*columns)
     warnings = _warnings(paired, wholes_, questions, on_scores, contest.force)
     correction = "holm" if contest.correction == "auto" else contest.correction
@@ -519,10 +519,7 @@ def _warnings(
     )
     if wrong and not force:
         raise DataError.of(
-            "incomparable/cannot",
-            paired_names=paired.names[0],
-            paired_names_2=paired.names[1],
-            wrong="; ".join(map(str, wrong)),
+            "incomparable", first=paired.names[0], second=paired.names[1], wrong="; ".join(map(str, wrong))
         )
     found: list[str] = [Remark.of("comparison-forced/invalid", breach=breach) for breach in wrong]
     if any(paired.left_out):

@@ -157,12 +157,7 @@ class Comparison(JudgedRows[Difference]):
         if len(found) != 1:
             known = sorted({d.metric for d in self})
             raise UsageError.of(
-                "differences-average-metrics",
-                n_found=len(found),
-                metric=metric,
-                average=average,
-                cell=cell,
-                known=known,
+                "not-one-row", n=len(found), what="differences", metric=metric, average=average, cell=cell, known=known
             )
         return found[0]
 

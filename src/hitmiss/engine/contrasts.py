@@ -59,13 +59,11 @@ def too_few(question: Both, sample: PairedSample, draws: PairedDraws) -> str | N
         known = degrees(question, sample, draws) + 1.0
         if not unit or known >= LEAST_EFFECTIVE:
             return None
-        return Remark.of(
-            "no-interval/say-no-more-equal", n=n, unit=unit, known=known, part=f" of {whose}" if whose else ""
-        )
+        return Remark.of("no-interval/unequal-units", n=n, unit=unit, known=known, part=f" of {whose}" if whose else "")
     kind = "unit" if unit else "trial" if whose else "pair"
     of = f" ({unit})" if unit else ""
     trials = f" of {whose} trials" if unit and whose else f" of {whose}" if whose else ""
-    return Remark.of("no-interval/alone-kinds", part=f"one {kind}" if n == 1 else f"{n} {kind}s", of=of, trials=trials)
+    return Remark.of("no-interval/one-of-kinds", part=f"one {kind}" if n == 1 else f"{n} {kind}s", of=of, trials=trials)
 
 
 def degrees(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
@@ -156,7 +154,7 @@ def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: boo
     fits = {"mcnemar": is_share and independent, "delong": is_area and independent}
     if not fits.get(wanted, True):
         needs = {"mcnemar": "a share of the same trials in both runs", "delong": "the ROC AUC"}[wanted]
-        raise UsageError.of("test-trial-once-independent", wanted=wanted, needs=needs, text=question[0].text)
+        raise UsageError.of("test-not-allowed", wanted=wanted, needs=needs, text=question[0].text)
     return wanted
 
 
@@ -168,9 +166,7 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
         return found
     found = _with_wins(found, question, sample)
     if test == NO_TEST:
-        return replace(
-            found, note=Remark.of("no-interval/no-test-resampling-biases", metric_name=question[0].metric.name)
-        )
+        return replace(found, note=Remark.of("no-interval/biased-difference", metric_name=question[0].metric.name))
     if deltas is not None:
         drawn = drawn_difference([(question, sample)], deltas, found.delta, draws)
         own = choose_interval(Difference(question[0].form, paired=True), drawn, draws.plan)

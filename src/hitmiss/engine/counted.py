@@ -168,7 +168,7 @@ class TalliedColumns(Columns):
         """Return a column of the cells; other columns of the trials are not available."""
         if name == "decision":
             return super().named(name)
-        raise UsageError.of("figure-needs-trial-once", name=name)
+        raise UsageError.of("needs-every-trial/column", name=name)
 
     def sample(
         self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None

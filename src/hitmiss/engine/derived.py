@@ -40,7 +40,7 @@ from hitmiss.stats.students_t import MANY
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and trials that is drawn if every trial is a unit."""
-TOO_MANY: Final = Remark.of("no-interval/too-many-shared")
+TOO_MANY: Final = Remark.of("no-interval/shared-too-many")
 
 
 def derived_rows(work: Measurement, whole: Sample, derived: Sequence[Derived]) -> list[Estimate]:
@@ -116,7 +116,7 @@ def _row(work: Measurement, whole: Sample, derived: Derived, questions: Mapping[
         figures = [over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
         value = float(derived.of(figures))
     if math.isnan(value):
-        return replace(row, note=Remark.of("undefined/nothing-divide"))
+        return replace(row, note=Remark.of("undefined/zero-denominator"))
     row = replace(row, value=value)
     if not plan.bootstrap:
         return row

@@ -341,11 +341,13 @@ def why_too_few(n: int, known: float, unit: Sequence[str], level: float, labelle
     # Even the whole range of fewer units would not hold the truth as often as the level says.
     if n < enough(level):
         return (
-            Remark.of("no-interval/alone", unit=name) if n == 1 else Remark.of("no-interval/only-draw", n=n, unit=name)
+            Remark.of("no-interval/one-unit-only", unit=name)
+            if n == 1
+            else Remark.of("no-interval/few-units", n=n, unit=name)
         )
     if known < LEAST_EFFECTIVE:
         return Remark.of(
-            "no-interval/say-no-more-equal", n=n, unit=name, known=known, part=", for one class" if labelled else ""
+            "no-interval/unequal-units", n=n, unit=name, known=known, part=", for one class" if labelled else ""
         )
     return None
 
@@ -372,7 +374,7 @@ class RunUnits:
         """Number the units that some rows hold."""
         codes, values = columns.asked_codes(name)
         if len(values) < 2:
-            raise DataError.of("only-units-drawn", name=name, values_2=values[0])
+            raise DataError.of("one-unit/drawn", name=name, values_2=values[0])
         blank = [at for at, value in enumerate(values) if not value.strip()]
         if blank:
             n = int(np.isin(codes, blank).sum())

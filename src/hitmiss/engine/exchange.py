@@ -43,7 +43,7 @@ def permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
         return sign_flip(gained, replicates, rng)
     refuse_sampling(sample.parts[0].a.columns.trials, f"a permutation test of {question[0].text}")
     if question[0].form.kind == "columns":
-        raise UsageError.of("no-form-exchange-answers", text=question[0].text)
+        raise UsageError.of("no-exchange", text=question[0].text)
     sides = [_Exchange.of(question, part) for part in sample.parts]
 
     def statistic(swapped: Mask) -> float:

@@ -47,11 +47,11 @@ def too_few_errors(form: Functional, sample: Sample, width: float, fewest: int |
         own = {"positive": sample.n_positive, "negative": sample.n - sample.n_positive}
         for kind, n in own.items():
             if n < FEWEST_OF_CLASS:
-                return Remark.of("no-interval/alone-class", part=f"one {kind}" if n == 1 else f"{n} {kind}s")
+                return Remark.of("no-interval/one-of-class", part=f"one {kind}" if n == 1 else f"{n} {kind}s")
     for name, seen, effect in _errors_of_decisions(form, sample) if isinstance(form, OfCounts) else form.errors(sample):
         # Few errors do no harm where one more would hardly move the number.
         if seen < (form.fewest_errors if fewest is None else fewest) and effect > form.most_of_width * width:
-            return Remark.of("no-interval/threshold-more-change", seen=seen or "no", name=name, effect=effect)
+            return Remark.of("no-interval/few-at-threshold", seen=seen or "no", name=name, effect=effect)
     return None
 
 

@@ -42,8 +42,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "prevalence-unknown": Entry(
         ERROR, "{metric} at another prevalence is not known; it is for {known}", fix="leave the prevalence out"
     ),
-    "bad-requirements-file": Entry(ERROR, "{file} is not readable as TOML: {why}"),
-    "bad-requirements-file/list": Entry(
+    "bad-requirements-file": Entry(
         ERROR, "{file} must hold one list, require", fix='write require = ["eer.high <= 0.05"]'
     ),
     # rules of gates
@@ -87,25 +86,25 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "few-errors-counted": Entry(NOTE, "few errors at the threshold: judged by the trials on which the two runs differ"),
     "mean-over-some": Entry(NOTE, "over {n_defined} of {n_cells} slices"),
-    "no-interval/slices-share-trials-resample": Entry(
+    "no-interval/shared-trials": Entry(
         NOTE,
         "no interval: these slices share their {other} trials; resample a {--unit?} to get one",
         short="these slices share their {other} trials; resample a {--unit?} to get one",
     ),
-    "no-interval/slices-share-items-resample": Entry(
+    "no-interval/shared-items": Entry(
         NOTE,
         "no interval: these slices share their items; resample whole items (unit=item)",
         short="these slices share their items; resample whole items (unit=item)",
     ),
     "undefined/no-slice-defined": Entry(NOTE, "undefined: in no slice defined"),
-    "no-interval/too-many-shared": Entry(
+    "no-interval/shared-too-many": Entry(
         NOTE,
         "no interval: its numbers share trials, and those are too many to resample together; resample a {--unit?}",
         short="its numbers share trials, and those are too many to resample together; resample a {--unit?}",
     ),
     "undefined/part": Entry(NOTE, "undefined: {lost} is"),
-    "undefined/nothing-divide": Entry(NOTE, "undefined: nothing to divide by"),
-    "undefined/only-here": Entry(NOTE, "undefined: only {part} here"),
+    "undefined/zero-denominator": Entry(NOTE, "undefined: nothing to divide by"),
+    "undefined/one-class": Entry(NOTE, "undefined: only {part} here"),
     "undefined/empty-denominator": Entry(NOTE, "undefined in {places}: an empty denominator"),
     "undefined/both-infinite": Entry(NOTE, "undefined: both are infinite"),
     "no-interval/slices-too-little": Entry(
@@ -114,27 +113,27 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         short="in {unknown} of {n_cells} slices there is too little for one",
     ),
     "few-of-class": Entry(NOTE, "only {n} {name}"),
-    "no-test/made-several-metrics": Entry(NOTE, "no test: made of several metrics"),
-    "no-test/slices-share-trials-resample": Entry(NOTE, "no test: these slices share trials; resample a {--unit?}"),
+    "no-test/composite": Entry(NOTE, "no test: made of several metrics"),
+    "no-test/shared-trials": Entry(NOTE, "no test: these slices share trials; resample a {--unit?}"),
     "no-interval/no-width": Entry(NOTE, "no interval: {why}", short="{why}"),
     "no-interval/no-error-shown": Entry(
         NOTE,
         "no interval: it is the same without any one unit, so nothing shows how uncertain it is",
         short="it is the same without any one unit, so nothing shows how uncertain it is",
     ),
-    "no-interval/parts": Entry(
+    "no-interval/part": Entry(
         NOTE, "no interval: that of {part} shows no error", short="that of {part} shows no error"
     ),
     "few-of-class/identity": Entry(NOTE, "only {few} {part}"),
     "mean-over-some/identities": Entry(NOTE, "over {defined} of {n_values} identities"),
     "undefined/no-text": Entry(NOTE, "undefined: no {part} text there"),
-    "no-interval/say-no-more-equal": Entry(
+    "no-interval/unequal-units": Entry(
         NOTE,
         "no interval: {n} of {unit} say no more than {known:.1f} of equal size would{part}",
         short="{n} of {unit} say no more than {known:.1f} of equal size would{part}",
     ),
-    "no-interval/alone": Entry(NOTE, "no interval: one {unit} alone", short="one {unit} alone"),
-    "no-interval/only-draw": Entry(
+    "no-interval/one-unit-only": Entry(NOTE, "no interval: one {unit} alone", short="one {unit} alone"),
+    "no-interval/few-units": Entry(
         NOTE, "no interval: only {n} of {unit} to draw from", short="only {n} of {unit} to draw from"
     ),
     "no-interval/weights-undrawn": Entry(
@@ -153,35 +152,35 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "no interval: the value is at the end of its range, and draws do not show how far it may be from there",
         short="the value is at the end of its range, and draws do not show how far it may be from there",
     ),
-    "no-interval/alone-kinds": Entry(NOTE, "no interval: {part}{of}{trials} alone", short="{part}{of}{trials} alone"),
+    "no-interval/one-of-kinds": Entry(NOTE, "no interval: {part}{of}{trials} alone", short="{part}{of}{trials} alone"),
     "no-interval/alike": Entry(NOTE, "no interval: {part}", short="{part}"),
-    "no-interval/no-test-resampling-biases": Entry(NOTE, "no interval and no test: resampling biases {metric_name}"),
-    "no-interval/threshold-more-change": Entry(
+    "no-interval/biased-difference": Entry(NOTE, "no interval and no test: resampling biases {metric_name}"),
+    "no-interval/few-at-threshold": Entry(
         NOTE,
         "no interval: {seen} {name} at its threshold, and one more would change it by {effect:.2g}",
         short="{seen} {name} at its threshold, and one more would change it by {effect:.2g}",
     ),
-    "no-interval/alone-class": Entry(NOTE, "no interval: {part} alone", short="{part} alone"),
-    "undefined/runs": Entry(NOTE, "undefined in one of the runs"),
-    "no-test/resampling-biases": Entry(NOTE, "no test: resampling biases {metric_name}"),
-    "no-test/no-replicates-drawn": Entry(NOTE, "no test: no replicates were drawn"),
+    "no-interval/one-of-class": Entry(NOTE, "no interval: {part} alone", short="{part} alone"),
+    "undefined/one-run": Entry(NOTE, "undefined in one of the runs"),
+    "no-test/biased": Entry(NOTE, "no test: resampling biases {metric_name}"),
+    "no-test/undrawn": Entry(NOTE, "no test: no replicates were drawn"),
     "no-test/too-few": Entry(NOTE, "no test: {units:.3g} {what} are too few for one at {level:.0%}"),
-    "no-test/run-shows-no-error": Entry(
+    "no-test/no-error": Entry(
         NOTE, "no test: a run shows no error of one kind at its threshold, and no replicate differs"
     ),
     "undefined/denominator": Entry(NOTE, "undefined: an empty denominator in {metric_name}"),
-    "no-interval/fitted-trials-draws-cover": Entry(
+    "no-interval/fitted": Entry(
         NOTE,
         "no interval: {question_text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %",
         short="{question_text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %",
     ),
-    "undefined/fewer-asked": Entry(NOTE, "undefined: {share}, fewer than the {least:.1%} that it is asked for"),
+    "undefined/too-few": Entry(NOTE, "undefined: {share}, fewer than the {least:.1%} that it is asked for"),
     "undefined/nothing-there": Entry(NOTE, "undefined: {counts}"),
-    "no-interval/resampling-biases": Entry(
+    "no-interval/biased": Entry(
         NOTE, "no interval: resampling biases {metric_name}", short="resampling biases {metric_name}"
     ),
-    "undefined/run": Entry(NOTE, "undefined in every run"),
-    "undefined/nothing-called-positive": Entry(NOTE, "undefined: nothing is called positive"),
+    "undefined/every-run": Entry(NOTE, "undefined in every run"),
+    "undefined/no-positive-calls": Entry(NOTE, "undefined: nothing is called positive"),
     "zero-by-convention": Entry(
         NOTE, "0 by convention: nothing to divide by in {metric_name}", "0 by convention: nothing to divide by"
     ),
@@ -238,7 +237,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR,
         "the scores of {names} are declared {score_kind!r} and those of {names_2} {score_kind_2!r}; bring both to one kind, or compare decisions",
     ),
-    "no-pairs/id": Entry(
+    "no-pairs/ids": Entry(
         ERROR,
         "no id is in both runs: {names} has {only_a}, {names_2} has {only_b}",
         fix="check that they belong together",
@@ -259,19 +258,13 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR,
         "{height:,} rows have another weight in {names} than in {names_2}, the first is {item!r} ({one:g} and {two:g}); a pair has one weight",
     ),
-    "several-runs/holds": Entry(
+    "several-runs/in-one": Entry(
         ERROR,
         "{name} holds {n_values} {what} ({column}: {values_2}{part}) and the other does not",
         fix="choose one of them with [{column}={values_3}] after its name",
     ),
-    "no-metric/say-compare-several": Entry(
-        ERROR, "say what to compare: one metric or several, as hm.compare(a, b, 'eer')"
-    ),
-    "no-pairs/compare": Entry(ERROR, "there are no pairs to compare"),
-    "incomparable/cannot": Entry(
-        ERROR,
-        "{paired_names} and {paired_names_2} cannot be compared: {wrong}. {--force} compares them anyway, with a warning in the report",
-    ),
+    "no-metric/compare": Entry(ERROR, "say what to compare: one metric or several, as hm.compare(a, b, 'eer')"),
+    "no-pairs": Entry(ERROR, "there are no pairs to compare"),
     "too-many-draws": Entry(
         ERROR,
         "{bootstrap:,} draws of {n_trials:,} rows with sampling weights take too much memory",
@@ -295,34 +288,31 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-decisions": Entry(ERROR, "{name} needs decisions, and these trials have none; {how}"),
     "no-labels/scores": Entry(ERROR, "these scores have no labels, so nothing can be measured", fix="give the key"),
-    "cannot-read-regression": Entry(
+    "bad-regression": Entry(
         ERROR, "cannot read the regression {text!r}", fix="write it as 'eer=0.005' or 'eer[codec=C05]=0.5pp'"
     ),
-    "regression-write-005-5pp": Entry(
+    "bad-regression/percent": Entry(
         ERROR, "the regression {text!r}: % of what? Write 0.005, or 0.5pp for percentage points"
     ),
-    "regression-allowed-cannot-negative": Entry(ERROR, "the regression {text!r}: what is allowed cannot be negative"),
-    "baseline-figures": Entry(ERROR, "the baseline has {n_same} numbers for {e}; it must have one"),
-    "baseline-measured-other-settings": Entry(
+    "bad-regression/negative": Entry(ERROR, "the regression {text!r}: what is allowed cannot be negative"),
+    "baseline-not-one": Entry(ERROR, "the baseline has {n_same} numbers for {e}; it must have one"),
+    "baseline-settings": Entry(
         ERROR, "{metric} of the baseline was measured with other settings: {settings} and {settings_2}"
     ),
-    "not-text-column-trials": Entry(
+    "not-a-slice": Entry(
         ERROR,
         "{name} is not a text column, so trials cannot be grouped or resampled by it",
         fix="name a slice column such as codec",
     ),
-    "differences-average-metrics": Entry(
-        ERROR, "{n_found} differences of {metric!r} for average={average!r}, {cell}; metrics: {known}"
-    ),
-    "form-metric-made-hitmiss": Entry(ERROR, "the form of a metric is made of hitmiss.stats.forms; found {name}"),
-    "no-form-exchange-answers": Entry(ERROR, "{text} has no form to exchange answers in", fix="use the bootstrap"),
-    "all-validation-rows": Entry(
+    "bad-metric-form": Entry(ERROR, "the form of a metric is made of hitmiss.stats.forms; found {name}"),
+    "no-exchange": Entry(ERROR, "{text} has no form to exchange answers in", fix="use the bootstrap"),
+    "one-class/validation": Entry(
         ERROR, "{group}: all its validation rows are {only}, so no threshold is better than another"
     ),
-    "no-test-row-judge": Entry(ERROR, "{group}: there is no test row to judge its threshold on"),
-    "refused-3": Entry(ERROR, "{group}: {error}"),
-    "no-figure-results": Entry(ERROR, "no number for {target}; the results have {metric} by {columns}"),
-    "figure-needs-trial-once": Entry(
+    "no-test-rows": Entry(ERROR, "{group}: there is no test row to judge its threshold on"),
+    "group-refused": Entry(ERROR, "{group}: {error}"),
+    "no-number": Entry(ERROR, "no number for {target}; the results have {metric} by {columns}"),
+    "needs-every-trial/column": Entry(
         ERROR,
         "this number needs the {name} of every trial at once, which counted trials do not have",
         fix="leave {--stream?} out",
@@ -331,29 +321,23 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR,
         "{n:,} trials have no {name}: they would all be drawn as one; fill the cells, or leave them out with {--where?}",
     ),
-    "no-metric/2": Entry(ERROR, "say what to compare: one metric or several, as hm.rank(runs, 'eer')"),
+    "no-metric/rank": Entry(ERROR, "say what to compare: one metric or several, as hm.rank(runs, 'eer')"),
     "not-runs": Entry(
         ERROR, "rank takes runs by name or in a list, as hm.rank({{'ours': a, 'theirs': b}}, 'eer'); found a {name}"
     ),
-    "one-run/comparison": Entry(ERROR, "a comparison needs two runs; {n_runs} was found"),
     "ranking-test": Entry(
         ERROR,
         "the test {test!r} is for two runs; a ranking judges all pairs at once on shared replicates: leave {--test?} out, or compare two runs",
     ),
-    "one-run/comparison-needs": Entry(ERROR, "a comparison needs two runs or more; found {n_runs}"),
-    "incomparable/compares": Entry(
-        ERROR, "{wrong}{more}. {--force} compares them anyway, with a warning in the report"
-    ),
-    "only-units-drawn": Entry(
-        ERROR, "there is only one {name} ({values_2!r}); units can be drawn only from two or more"
-    ),
-    "bca-interval-metric": Entry(ERROR, "a BCa interval of this metric is not available", fix="use percentile"),
-    "test-trial-once-independent": Entry(
+    "incomparable/many": Entry(ERROR, "{wrong}{more}. {--force} compares them anyway, with a warning in the report"),
+    "one-unit/drawn": Entry(ERROR, "there is only one {name} ({values_2!r}); units can be drawn only from two or more"),
+    "no-bca": Entry(ERROR, "a BCa interval of this metric is not available", fix="use percentile"),
+    "test-not-allowed": Entry(
         ERROR,
         "the test {wanted!r} is for {needs}, each trial once and independent; {text} does not qualify here",
         fix="choose another test",
     ),
-    "runs-same-name": Entry(
+    "same-name/runs": Entry(
         ERROR, "two runs have the same name", fix="give them by name, as hm.rank({{'ours': a, 'theirs': b}}, 'eer')"
     ),
     "column-conflict": Entry(ERROR, "{n:,} pairs have another {name} in {first} than in {other}"),

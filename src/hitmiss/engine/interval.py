@@ -243,7 +243,7 @@ def ends_of_draws(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Ends:
     replicates, value, bounds, level = drawn.replicates, float(drawn.value), drawn.bounds, plan.level
     assert replicates is not None
     if plan.method == "bca" and not isinstance(form, Form):
-        raise UsageError.of("bca-interval-metric")
+        raise UsageError.of("no-bca")
     # Without a value there is nothing to correct towards; replicates may still be defined.
     if plan.method == "percentile" or math.isnan(value):
         return intervals.percentile(replicates, level)

@@ -23,10 +23,10 @@ def why_undefined(sample: Sample, question: PreparedMetric) -> str:
     """Say what is missing when a number cannot be computed."""
     head = sample.columns.trials.header
     if question.labelled and sample.n_positive in (0, sample.n):
-        return Remark.of("undefined/only-here", part=head.positive if sample.n_positive else head.negative)
+        return Remark.of("undefined/one-class", part=head.positive if sample.n_positive else head.negative)
     if "coverage" in question.settings and sample.counts.answered < (least := _least(question, sample)):
         share = f"{sample.counts.answered / sample.mass:.1%} of the trials were answered"
-        return Remark.of("undefined/fewer-asked", share=share, least=least / sample.mass)
+        return Remark.of("undefined/too-few", share=share, least=least / sample.mass)
     if question.form.kind == "decisions" or "decision" in question.metric.columns:
         return Remark.of(
             "undefined/nothing-there", counts=_what_is_missing(sample.counts, head.positive, head.negative)
@@ -54,7 +54,7 @@ def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
 def why_no_interval(plan: SamplingPlan, question: PreparedMetric, sample: Sample, value: float) -> str | None:
     """Say why a number has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
-        return Remark.of("no-interval/resampling-biases", metric_name=question.metric.name) if plan.bootstrap else None
+        return Remark.of("no-interval/biased", metric_name=question.metric.name) if plan.bootstrap else None
     if sample.weight is not None and not plan.bootstrap:
         return UNDRAWN
     if value > 0.0 and (fitted := why_fitted(plan, question)):
@@ -68,7 +68,7 @@ def why_fitted(plan: SamplingPlan, question: PreparedMetric) -> str | None:
     """Say why a number that is fitted to the trials has no interval if trials are drawn, alone or in an average."""
     if not question.form.is_fitted or not plan.bootstrap or plan.unit or plan.method != "auto":
         return None
-    return Remark.of("no-interval/fitted-trials-draws-cover", question_text=question.text)
+    return Remark.of("no-interval/fitted", question_text=question.text)
 
 
 def few(sample: Sample) -> str | None:

@@ -215,7 +215,7 @@ def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
             if column not in other:
                 what = "repetitions" if column in REPEATS else "runs"
                 raise DataError.of(
-                    "several-runs/holds",
+                    "several-runs/in-one",
                     name=name,
                     n_values=len(values),
                     what=what,
@@ -248,7 +248,7 @@ def _match(
     # Nothing in common is another mistake than a few missing ids: the lists would fill the screen and say nothing.
     if only_a.height == len(a):
         raise DataError.of(
-            "no-pairs/id", names=names[0], only_a=_ids(only_a, key), names_2=names[1], only_b=_ids(only_b, key)
+            "no-pairs/ids", names=names[0], only_a=_ids(only_a, key), names_2=names[1], only_b=_ids(only_b, key)
         )
     if (only_a.height or only_b.height) and not allow_missing:
         raise _missing(only_a, only_b, key, names)

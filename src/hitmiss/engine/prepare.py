@@ -114,7 +114,7 @@ def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
 def _made(form: Callable[..., object], settings: tuple[tuple[str, Setting], ...]) -> Functional:
     made = form(**dict(settings))
     if not isinstance(made, Functional):
-        raise UsageError.of("form-metric-made-hitmiss", name=type(made).__name__)
+        raise UsageError.of("bad-metric-form", name=type(made).__name__)
     return made
 
 

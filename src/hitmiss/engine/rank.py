@@ -124,7 +124,7 @@ def compare_all(
     named = runs if isinstance(runs, Mapping) else _named(runs)
     trials = {str(name): demanded(run, "rank") for name, run in named.items()}
     if not metrics:
-        raise UsageError.of("no-metric/2")
+        raise UsageError.of("no-metric/rank")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
@@ -138,7 +138,7 @@ def _named(runs: object) -> dict[str, TrialsLike | Results]:
         raise UsageError.of("not-runs", name=type(runs).__name__)
     names = [Path(run).stem if isinstance(run, str | Path) else f"run {i}" for i, run in enumerate(runs, 1)]
     if len({*names}) < len(names):
-        raise UsageError.of("runs-same-name")
+        raise UsageError.of("same-name/runs")
     return dict(zip(names, runs, strict=True))
 
 
@@ -150,7 +150,7 @@ def compare_runs(runs: Mapping[str, Trials], design: Design, derived: Sequence[D
         said = (f"{left} left out: a ranking tests metrics, and this is made of several",) if left else ()
         return replace(made, warnings=(*made.warnings, *said))
     if len(runs) < 2:
-        raise UsageError.of("one-run/comparison", n_runs=len(runs) or "none")
+        raise UsageError.of("one-run", n=len(runs) or "none")
     (name_a, a), (name_b, b) = runs.items()
     return compare_design(a, b, design, (name_a, name_b), derived)
 
@@ -289,7 +289,7 @@ class Field:
     ) -> Field:
         """Match every run with the first; if allowed, leave out questions that not every run has."""
         if len(runs) < 2:
-            raise UsageError.of("one-run/comparison-needs", n_runs=len(runs))
+            raise UsageError.of("one-run", n=len(runs))
         on_scores = any("score" in resolve(m)[1].columns for m in metrics)
         names, given = tuple(runs), list(runs.values())
         base, trials = given[0], given
@@ -307,7 +307,7 @@ class Field:
             if all(len(t) == len(base) for t in trials) and len(base) == len(given[0]):
                 break
         if not len(base):
-            raise DataError.of("no-pairs/compare")
+            raise DataError.of("no-pairs")
         untouched = all(t is own for t, own in zip(trials, given, strict=True))  # only if the same rows were found
         alike = untouched or all(t.frame[name].equals(base.frame[name]) for t in trials[1:] for name in key)
         trials = in_order(trials, key) if alike else [own for t in trials for own in in_order([t], key)]
@@ -344,7 +344,7 @@ class Field:
         """Refuse runs that cannot be compared; if forced, return the reasons as the first warning instead."""
         if wrong and not force:
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-            raise DataError.of("incomparable/compares", wrong=wrong[0], more=more)
+            raise DataError.of("incomparable/many", wrong=wrong[0], more=more)
         return [Remark.of("comparison-forced/invalid", breach=text) for text in wrong]
 
     def remarks(self) -> list[str]:
@@ -684,16 +684,16 @@ def _known(value: float) -> float | None:
 def _why_not(cell: RankedSlice, i: int, j: int, plan: SamplingPlan) -> str | None:
     """Say why a pair has no test; None if it has one."""
     if np.isnan(cell.values[[i, j]]).any():
-        return Remark.of("undefined/runs")
+        return Remark.of("undefined/one-run")
     if not cell.question.metric.interval:
-        return Remark.of("no-test/resampling-biases", metric_name=cell.question.metric.name)
+        return Remark.of("no-test/biased", metric_name=cell.question.metric.name)
     if not plan.bootstrap:
-        return Remark.of("no-test/no-replicates-drawn")
+        return Remark.of("no-test/undrawn")
     if cell.units < enough(plan.level):
         what = f"effective units ({', '.join(plan.unit)})" if plan.unit else "trials of a class"
         return Remark.of("no-test/too-few", units=cell.units, what=what, level=plan.level)
     if cell.hides(i, j, plan.level):
-        return Remark.of("no-test/run-shows-no-error")
+        return Remark.of("no-test/no-error")
     return None
 
 

@@ -182,12 +182,12 @@ def parse_regression(text: str) -> Regression:
     """
     found = _REGRESSION.fullmatch(text)
     if found is None:
-        raise UsageError.of("cannot-read-regression", text=text)
+        raise UsageError.of("bad-regression", text=text)
     if found["scale"] == "%":
-        raise UsageError.of("regression-write-005-5pp", text=text)
+        raise UsageError.of("bad-regression/percent", text=text)
     allowed = read_number(found)
     if allowed < 0:
-        raise UsageError.of("regression-allowed-cannot-negative", text=text)
+        raise UsageError.of("bad-regression/negative", text=text)
     return Regression(read_target(found, text), allowed)
 
 
@@ -255,10 +255,10 @@ def _counterpart(e: Estimate, before: Sequence[Estimate]) -> Estimate:
     if len({tuple(b.run.items()) for b in same}) > 1:
         same = [b for b in same if dict(b.run) == dict(e.run)]
     if len(same) != 1:
-        raise UsageError.of("baseline-figures", n_same=len(same), e=figure_name(e))
+        raise UsageError.of("baseline-not-one", n_same=len(same), e=figure_name(e))
     if dict(same[0].settings) != dict(e.settings):
         raise DataError.of(
-            "baseline-measured-other-settings",
+            "baseline-settings",
             metric=e.metric,
             settings=str(dict(same[0].settings)),
             settings_2=str(dict(e.settings)),

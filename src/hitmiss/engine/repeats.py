@@ -58,7 +58,7 @@ def _summary(own: list[Estimate], column: str) -> list[Estimate]:
     note = f"{len(values)} of {len(own)} runs" if len(values) < len(own) else f"{len(own)} runs"
     row = replace(own[0], run=rest, low=None, high=None, method=None, note=note, value=None)
     if not len(values):
-        return [replace(row, average=f"mean{kind}", note=Remark.of("undefined/run"))]
+        return [replace(row, average=f"mean{kind}", note=Remark.of("undefined/every-run"))]
     figures = {
         "mean": float(values.mean()),
         "sd": float(values.std(ddof=1)) if len(values) > 1 else None,

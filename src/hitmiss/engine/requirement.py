@@ -315,13 +315,13 @@ def _listed(path: Path) -> list[str]:
     try:
         held = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError.of("bad-requirements-file", file=str(path), why=str(error)) from None
+        raise DataError.of("not-a-file", file=str(path), what="TOML", error=str(error)) from None
     return _texts(held.get("require") if set(held) == {"require"} else None, path)
 
 
 def _texts(texts: object, path: Path) -> list[str]:
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        raise DataError.of("bad-requirements-file/list", file=str(path))
+        raise DataError.of("bad-requirements-file", file=str(path))
     return texts
 
 
@@ -516,7 +516,7 @@ def select(target: Target, results: Results) -> list[Estimate]:
     found = [e for e in inside if _fits(e, target)]
     if not found:
         columns = {" × ".join(e.slice) or "all trials" for e in inside}
-        raise UsageError.of("no-figure-results", target=target, metric=target.metric, columns=tuple(sorted(columns)))
+        raise UsageError.of("no-number", target=target, metric=target.metric, columns=tuple(sorted(columns)))
     return found
 
 

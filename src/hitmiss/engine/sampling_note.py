@@ -74,7 +74,7 @@ def _missing(rows: Sequence[Estimate]) -> list[str]:
     """Say which slices have no interval, and why: a table by slices has no room for it.
 
     >>> from hitmiss.core.finding import Remark
-    >>> alone = Remark.of("no-interval/alone", unit="unit")
+    >>> alone = Remark.of("no-interval/one-unit-only", unit="unit")
     >>> cells = [Estimate("eer", 0.1, slice={"codec": f"C{i}"}, note=alone) for i in range(5)]
     >>> print("\\n".join(_missing(cells)[2:]))
     no interval for eer, codec C2: one unit alone

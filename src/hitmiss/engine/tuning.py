@@ -109,9 +109,9 @@ def tune(
         other = test.where(**{column: group}) if test is not None else None
         if own.n_positive in (0, len(own)):
             only = own.header.positive if own.n_positive else own.header.negative
-            raise DataError.of("all-validation-rows", group=group, only=only)
+            raise DataError.of("one-class/validation", group=group, only=only)
         if other is not None and not len(other):
-            raise DataError.of("no-test-row-judge", group=group)
+            raise DataError.of("no-test-rows", group=group)
         rows.append(_tuned(group, own, other, maximize, search, guarantee))
     return rows
 
@@ -127,7 +127,7 @@ def _tuned(
             kept = guaranteed_threshold(tally, guarantee.rate, guarantee.limit, level=guarantee.level, scale=scale)
             choices = dict.fromkeys(SEARCHES, kept)
     except DataError as error:
-        raise DataError.of("refused-3", group=group, error=error.found) from None
+        raise DataError.of("group-refused", group=group, error=error.found) from None
     at_default = _figure(tally, scale.to_inside(DEFAULT), maximize)
     row = Tuned(group, len(own), own.n_positive, choices, search, at_default)
     if other is None:

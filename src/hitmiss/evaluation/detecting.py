@@ -252,7 +252,7 @@ def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
         return model.sample_rate
     own = model.sample_rate
     if own and asked and own != asked:
-        raise UsageError.of("wants-sound-hz-says", model_name=model.name, own=own, asked=asked)
+        raise UsageError.of("other-rate/asked", model_name=model.name, own=own, asked=asked)
     model.sample_rate = own or asked or RATE
     return model.sample_rate
 
@@ -284,9 +284,9 @@ def _manipulated(
     from hitmiss.core.classes import same_class
 
     if spec.codecs:
-        raise UsageError.of("runs-clip-goes-through")
+        raise UsageError.of("two-manipulations")
     if spec.input not in MEDIA:
-        raise UsageError.of("changes-sound-texts-pictures", input=spec.input)
+        raise UsageError.of("manipulation-unused", input=spec.input)
     classes = (manifest.positive, manifest.negative)
     named = next((c for c in classes if spec.only is not None and same_class(spec.only, c)), None)
     if spec.only is not None and named is None:
@@ -321,7 +321,7 @@ def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | N
     from hitmiss.media.image import PictureInput
 
     if text is not None and input_ != "image":
-        raise UsageError.of("picture-unused")
+        raise UsageError.of("option-unused/picture")
     if text is not None or input_ != "image":
         return None if text is None else PictureInput.of(text)
     module = getattr(model, "module", None)

@@ -41,7 +41,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="give a file with scores, or a protocol for verdicts",
     ),
     "no-old-threshold": Entry(ERROR, "there is no threshold of the old classifier for {group}", fix="known: {known}"),
-    "no-pairs": Entry(
+    "no-texts-left": Entry(
         ERROR,
         "a share of {share:g} takes all {n:,} texts for choosing thresholds, so none is left to judge",
         fix="give more texts, or a smaller share",
@@ -58,18 +58,18 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-manipulation": Entry(
         ERROR, "no manipulation is named in {manipulate!r}", fix="write for instance noise(snr=15)"
     ),
-    "picture-unused": Entry(ERROR, "{--picture?} goes with {--input image}"),
+    "option-unused/picture": Entry(ERROR, "{--picture?} goes with {--input image}"),
     "picture-unknown": Entry(
         ERROR, "{model_name} does not say how it takes pictures: {--picture?} 'resize=256, crop=224, scale=imagenet'"
     ),
     "option-unused": Entry(ERROR, "{option} goes with {other}"),
-    "same-name": Entry(ERROR, "two files are called {names!r}; runs need names of their own"),
+    "same-name/files": Entry(ERROR, "two files are called {names!r}; runs need names of their own"),
     "incomplete-runs": Entry(
         ERROR,
         "{said}; a mean over {column}s needs the same items in each: complete the files, or score what all of them have with {--allow-missing}",
     ),
     "no-common-item": Entry(ERROR, "no item is in every {column}; there is nothing to take a mean over"),
-    "no-metric/say": Entry(
+    "no-metric/measure": Entry(
         ERROR, "say what to measure: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m min_dcf})"
     ),
     "track-two": Entry(
@@ -81,7 +81,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         WARNING, "fewer than 30 errors, so the rate is not known to ± 30 % at a level of 90 % (rule of 30): {named}"
     ),
     "few-errors/rule-of-3": Entry(WARNING, "no error was seen; at a level of 95 % the rule of 3 shows: {named}"),
-    "two-thresholds/given": Entry(
+    "threshold-twice": Entry(
         ERROR, "a threshold is given and another is chosen on development scores", fix="leave one of them out"
     ),
     "no-asv/key": Entry(ERROR, "{--asv-key?} belongs to {--asv?}: give the scores of the speaker verifier too"),
@@ -92,21 +92,17 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="targets and nontargets are bona fide",
     ),
     "bad-asv-key": Entry(ERROR, "the key of the ASV must say target, nontarget or spoof; {file} does not"),
-    "no-metric/say-compare": Entry(
+    "no-metric/compare-runs": Entry(
         ERROR, "say what to compare: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m roc_auc})"
     ),
     "no-metric/protocol": Entry(ERROR, "no metric of the protocol fits these runs", fix="name one with -m"),
     "two-runs": Entry(ERROR, "{protocol_name} compares two runs, each of one model", fix="give two"),
-    "missing-protocol": Entry(ERROR, "no protocol file {path}"),
-    "bad-protocol": Entry(ERROR, "{name} is not TOML: {error}"),
-    "bad-protocol/refused": Entry(ERROR, "{name}: {fault}"),
+    "bad-protocol": Entry(ERROR, "{name}: {fault}"),
     "read-twice": Entry(ERROR, "these trials are read already; a key and read options belong to files"),
     "wrong-layout": Entry(ERROR, "{part} does not score these files: {why}"),
-    "wants-sound-hz-says": Entry(ERROR, "{model_name} wants sound at {own} Hz; {--sample-rate?} says {asked}"),
-    "runs-clip-goes-through": Entry(
-        ERROR, "{--codecs?} and {--manipulate?} are two runs; a clip goes through one of them"
-    ),
-    "changes-sound-texts-pictures": Entry(
+    "other-rate/asked": Entry(ERROR, "{model_name} wants sound at {own} Hz; {--sample-rate?} says {asked}"),
+    "two-manipulations": Entry(ERROR, "{--codecs?} and {--manipulate?} are two runs; a clip goes through one of them"),
+    "manipulation-unused": Entry(
         ERROR, "{--manipulate?} changes sound, texts and pictures, which {--input?} {input} does not load"
     ),
     "bad-column": Entry(
@@ -121,13 +117,13 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="name them: {ARRAYS}, or hm.Trials.of(y, s)",
     ),
     "several-splits": Entry(ERROR, "this dataset has the splits {value}", fix="give one of them"),
-    "not-a-table/2": Entry(ERROR, "this is not a table: {error}"),
+    "not-a-table": Entry(ERROR, "this is not a table: {error}"),
     "not-trials": Entry(
         ERROR,
         "{verb} takes trials, a file or a table, but this is a {name}",
         fix="make trials of arrays with hm.Trials.of(y, s)",
     ),
-    "columns-takes-our-names": Entry(
+    "bad-columns": Entry(
         ERROR, "columns= takes our names with those of the file, as {{'label': 'truth'}}; found {value!r}"
     ),
     "no-class": Entry(
@@ -144,7 +140,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-rates": Entry(
         ERROR, "{file} does not state the {name} of the detector", fix="measure it with {-m <plain>} and a threshold"
     ),
-    "missing-column/needs": Entry(
+    "missing-column/counts": Entry(
         ERROR, "{name} needs a column of flagged items ({FLAGGED}) and one of all items ({TOTAL}); it has {columns}"
     ),
     "missing-column/labels": Entry(ERROR, "{name} has labels, but no column {lacking}"),
@@ -152,7 +148,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-count": Entry(
         ERROR, "{name}, row {row}, column {column}: a count is a whole number from 0 on; found {value!r}"
     ),
-    "no-rates/say": Entry(
+    "no-rates/given": Entry(
         ERROR,
         "say how well the detector does ({--detector results.json}, or {--sensitivity 180/200} {--specificity 380/400}), or give labels of some items",
     ),

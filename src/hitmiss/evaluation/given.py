@@ -76,7 +76,7 @@ def _is_name(value: object) -> bool:
 def _mapping(value: object) -> Mapping[str, str]:
     if value is None or isinstance(value, Mapping):
         return value or {}
-    raise UsageError.of("columns-takes-our-names", value=value)
+    raise UsageError.of("bad-columns", value=value)
 
 
 def table_of(value: object) -> object:
@@ -100,7 +100,7 @@ def table_of(value: object) -> object:
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         if isinstance(error, HitmissError):
             raise
-        raise DataError.of("not-a-table/2", error=str(error).splitlines()[0]) from None
+        raise DataError.of("not-a-table", error=str(error).splitlines()[0]) from None
     if kind in ("numpy", "torch", "jax") or (isinstance(value, list | tuple) and value and not _is_paths(value)):
         raise UsageError.of("nameless-array", name=type(value).__name__, ARRAYS=ARRAYS)
     return value
@@ -145,7 +145,7 @@ def trials_of(value: object, verb: str) -> Trials:
     try:
         return read(value)
     except HitmissError as error:
-        if error.code in ("nameless-array", "nothing-to-read", "trials-read-paths-polars", "usage"):
+        if error.code in ("nameless-array", "nothing-to-read", "bad-source", "usage"):
             raise UsageError.of("not-trials", verb=verb, name=type(value).__name__) from None
         error.add_note(f"{verb} read this as hm.read(…) does; with options, read it first: hm.read(…, label='NAME')")
         raise

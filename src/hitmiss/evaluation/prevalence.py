@@ -110,7 +110,7 @@ def measure_prevalence(
         if one.labelled is not None:
             labelled = labelled_prevalence(one.flagged, one.n, level=level, **one.labelled)
         if corrected is None and labelled is None:
-            raise UsageError.of("no-rates/say")
+            raise UsageError.of("no-rates/given")
         found.append(GroupPrevalence(one.group, one.n, one.flagged, corrected, labelled))
     return found
 
@@ -133,7 +133,7 @@ def read_counts(given: str) -> list[CountedGroup]:
     total = next((names[name] for name in TOTAL if name in names), None)
     if flagged is None or total is None:
         raise DataError.of(
-            "missing-column/needs",
+            "missing-column/counts",
             name=Path(given).name,
             FLAGGED=FLAGGED[0],
             TOTAL=TOTAL[0],

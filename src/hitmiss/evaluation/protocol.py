@@ -48,11 +48,11 @@ def load_protocol(path: str | Path) -> Protocol:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         return make_protocol(data)
     except FileNotFoundError:
-        raise UsageError.of("missing-protocol", path=path) from None
+        raise UsageError.of("missing-file", what="protocol file", file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError.of("bad-protocol", name=Path(path).name, error=error) from None
+        raise UsageError.of("not-a-file", file=Path(path).name, what="TOML", error=error) from None
     except InvalidField as fault:
-        raise UsageError.of("bad-protocol/refused", name=Path(path).name, fault=fault) from None
+        raise UsageError.of("bad-protocol", name=Path(path).name, fault=fault) from None
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:
@@ -133,7 +133,7 @@ def read_runs(
     """Read several score files as runs of one experiment (for example seeds), named after their files."""
     names = [Path(p).name.split(".")[0] for p in paths]
     if len(set(names)) != len(names):
-        raise UsageError.of("same-name", names=next(n for n in names if names.count(n) > 1))
+        raise UsageError.of("same-name/files", names=next(n for n in names if names.count(n) > 1))
     runs = {n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}
     made = _with_same_items(stack(runs, column), column, allow_missing=spec is not None and spec.allow_missing)
     return _with_notes(made, _alike(runs))
@@ -183,7 +183,7 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     if not protocol:
         wanted = with_names(wanted or own_metrics([trials]), metrics)
     if not wanted and protocol is None:
-        raise UsageError.of("no-metric/say")
+        raise UsageError.of("no-metric/measure")
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
         refuse_sampling(trials, f"the protocol {protocol.name}")
@@ -285,7 +285,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     if not wanted and protocol is None:
         wanted = tuple(own_metrics(list(runs.values())))
     if not wanted and protocol is None and not design.require:
-        raise UsageError.of("no-metric/say-compare")
+        raise UsageError.of("no-metric/compare-runs")
     required, groupings = _required(design, next(iter(runs.values())))
     design = replace(design, by=tuple(dict.fromkeys([*design.by, *groupings])))
     derived = protocol.expressions(wanted) if protocol else ()
@@ -374,7 +374,7 @@ def with_frozen_threshold(design: Design, development: Trials, at: str | None) -
     from hitmiss.metrics.operating_points import ERROR_RATES, OWN_THRESHOLD
 
     if design.threshold is not None:
-        raise UsageError.of("two-thresholds/given")
+        raise UsageError.of("threshold-twice")
     chosen, name = best_threshold(development, at or OWN_THRESHOLD), development.header.sources[0].name
     own = design.metrics or (design.protocol.metrics if design.protocol else ())
     return design.changed(

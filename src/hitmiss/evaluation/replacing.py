@@ -155,7 +155,7 @@ def replace_classifier(
     cells = table.select([*by]).unique(maintain_order=True).sort([*by]).iter_rows(named=True) if by else iter([{}])
     groups = [_group(table, inside, dict(cell), thresholds, old, chosen, is_labelled) for cell in cells]
     if not any(len(one.table) for one in groups):
-        raise DataError.of("no-pairs", share=share, n=len(table))
+        raise DataError.of("no-texts-left", share=share, n=len(table))
     width = 1.0 - (1.0 - level) / (len(groups) * (len(KEEPS) if is_labelled else 1))
     judged = [one.judged(width, margin) for one in groups]
     adjusted = holm([one.kept.p for one in judged])

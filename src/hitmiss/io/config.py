@@ -48,17 +48,17 @@ def read_config(path: str | Path) -> ToxicityConfig:
     for key in content:
         near = nearest(key, known)
         if key not in known and near is not None and len(key) > 3:
-            raise UsageError.of("unknown-section-mean", name=name, key=key, near=near)
+            raise UsageError.of("bad-configuration/section", name=name, key=key, near=near)
     try:
         sections = {key: _section(content, key) for key in known if content.get(key) is not None}
         data = declare(DataSection, sections.get("data", {}), ignore=True, where=("data",))
         found = declare(EvaluationSection, sections.get("evaluation", {}), where=("evaluation",))
     except InvalidField as fault:
-        raise UsageError.of("bad-protocol/refused", name=name, fault=_told(fault)) from None
+        raise UsageError.of("bad-protocol", name=name, fault=_told(fault)) from None
     default = found.default_threshold
     if default is not None and not 0.0 <= default <= 1.0:
         what = "must be greater than or equal to 0 and less than or equal to 1"
-        raise UsageError.of("evaluation-default-threshold", name=name, what=what, default=default)
+        raise UsageError.of("bad-configuration/threshold", name=name, what=what, default=default)
     return ToxicityConfig(data, found)
 
 
@@ -86,9 +86,9 @@ def read_yaml(path: str | Path) -> dict[str, object]:
 
     source = Path(path)
     if not source.is_file():
-        raise UsageError.of("no-configuration-file", path=path)
+        raise UsageError.of("missing-file", what="configuration file", file=path)
     if source.stat().st_size > MOST_BYTES:
-        raise UsageError.of("larger-bytes-no-configuration", source_name=source.name, MOST_BYTES=MOST_BYTES)
+        raise UsageError.of("bad-configuration/large", source_name=source.name, MOST_BYTES=MOST_BYTES)
     try:
         artifacts.note_input(source)
         text = source.read_text(encoding="utf-8-sig")
@@ -97,11 +97,11 @@ def read_yaml(path: str | Path) -> dict[str, object]:
     except (YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError.of("not-yaml", source_name=source.name, error=_one_line(error)) from None
+        raise UsageError.of("not-a-file", file=source.name, what="YAML", error=_one_line(error)) from None
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise UsageError.of("configuration-mapping-names", source_name=source.name, name=type(content).__name__)
+        raise UsageError.of("bad-configuration", source_name=source.name, name=type(content).__name__)
     return content
 
 
@@ -113,10 +113,12 @@ def _refuse_aliases(text: str, name: str) -> None:
     depth = 0
     for event in YAML(typ="safe", pure=True).parse(text):
         if isinstance(event, AliasEvent):
-            raise UsageError.of("line-aliases-not-read", name=name, line=event.start_mark.line + 1, anchor=event.anchor)
+            raise UsageError.of(
+                "bad-configuration/alias", name=name, line=event.start_mark.line + 1, anchor=event.anchor
+            )
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > DEEPEST:
-            raise UsageError.of("nested-deeper-levels", name=name, DEEPEST=DEEPEST)
+            raise UsageError.of("bad-configuration/nested", name=name, DEEPEST=DEEPEST)
 
 
 def _one_line(error: Exception) -> str:

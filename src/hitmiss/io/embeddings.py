@@ -64,10 +64,10 @@ class Embeddings:
             items, key = stems(items), key.with_columns(stems(key[name]))
         if key[name].is_duplicated().any():
             twice = key.filter(pl.col(name).is_duplicated())[name][0]
-            raise DataError.of("key-names-some-items", twice=twice)
+            raise DataError.of("duplicate-id/key", twice=twice)
         missing = items.filter(~items.is_in(key[name].to_list()))
         if len(missing):
-            raise DataError.of("items-not-key-first", n_missing=len(missing), n_items=len(items), missing=missing[0])
+            raise DataError.of("not-in-key", n_missing=len(missing), n_items=len(items), missing=missing[0])
         found = items.to_frame().join(key.rename({name: "item"}), on="item", how="left", maintain_order="left")
         return replace(self, columns={**self.columns, **{c: found[c].to_numpy() for c in found.columns}})
 
@@ -91,7 +91,7 @@ def load_embeddings(path: str | Path) -> Embeddings:
     path = Path(path)
     readers = {".npz": _read_npz, ".safetensors": _read_safetensors, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
-        raise UsageError.of("none", path_name=path.name, readers=tuple(readers))
+        raise UsageError.of("not-embeddings/format", path_name=path.name, readers=tuple(readers))
     artifacts.note_input(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[: artifacts.SHORT]
     layers, columns = readers[path.suffix.lower()](path)
@@ -122,20 +122,22 @@ def _read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
     try:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
-    except ModuleNotFoundError:
-        raise EnvironmentFault.of("reading-safetensors-needs-package") from None
+    except ModuleNotFoundError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="reading .safetensors", package="safetensors", install="safetensors", error=error
+        ) from None
     try:
         return _sorted_out(load_file(path), path.name)
     except (SafetensorError, TypeError, KeyError, AttributeError) as error:
         hint = "numpy has no bfloat16: save such embeddings as float32"
-        raise DataError.of("cannot-read", path_name=path.name, error=error, hint=hint) from None
+        raise DataError.of("not-embeddings/damaged", path_name=path.name, error=error, hint=hint) from None
 
 
 def _read_parquet(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
     try:
         frame = pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise DataError.of("not-parquet-file", path_name=path.name, error=str(error).splitlines()[0]) from None
+        raise DataError.of("not-a-file", file=path.name, what="Parquet", error=str(error).splitlines()[0]) from None
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List | pl.Array)]
     floats = [name for name, kind in frame.schema.items() if kind.is_float()]
     layers = {name: _stacked(frame[name], path.name) for name in lists}
@@ -148,7 +150,7 @@ def _read_parquet(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
 def _stacked(column: pl.Series, file: str) -> Array:
     lengths = column.cast(pl.List(pl.Float64)).list.len().unique()
     if len(lengths) != 1 or column.null_count():
-        raise DataError.of("column-hold-lists-length", file=file, column_name=column.name, lengths=lengths.to_list())
+        raise DataError.of("not-embeddings/lengths", file=file, column_name=column.name, lengths=lengths.to_list())
     inner = pl.Float32 if getattr(column.dtype, "inner", None) == pl.Float32 else pl.Float64
     return column.cast(pl.Array(inner, int(lengths[0]))).to_numpy()
 
@@ -166,7 +168,7 @@ def _sorted_out(arrays: Mapping[str, Array], file: str) -> tuple[dict[str, Array
         elif array.ndim == 3 and array.dtype.kind in "fiu":
             layers |= {f"{name}.{k}" if several else str(k): layer for k, layer in enumerate(array)}
         else:
-            raise DataError.of("array-shape-type", file=file, name=name, shape=str(array.shape), dtype=array.dtype)
+            raise DataError.of("not-embeddings/array", file=file, name=name, shape=str(array.shape), dtype=array.dtype)
     return layers, columns
 
 
@@ -176,10 +178,10 @@ def _as_text(values: Array) -> Array:
 
 def _check_lengths(layers: Mapping[str, Array], columns: Mapping[str, Array], file: str) -> None:
     if not layers:
-        raise DataError.of("holds-no-embeddings", file=file, columns=", ".join(columns) or "nothing")
+        raise DataError.of("not-embeddings", file=file, columns=", ".join(columns) or "nothing")
     sizes = {name: len(values) for name, values in {**columns, **layers}.items()}
     if len(set(sizes.values())) > 1:
-        raise DataError.of("all-arrays-about-same", file=file, sizes=sizes)
+        raise DataError.of("not-embeddings/sizes", file=file, sizes=sizes)
 
 
 def _in_order(layers: Mapping[str, Array]) -> dict[str, Array]:
@@ -197,6 +199,6 @@ def item_name(names: Iterable[object], where: str) -> str:
     found = [known[name] for name in ITEM_NAMES if name in known]
     if not found:
         raise DataError.of(
-            "no-column-item-ids", where_2=where, ITEM_NAMES=tuple(ITEM_NAMES), known=", ".join(known) or "none"
+            "missing-column/ids", where_2=where, ITEM_NAMES=tuple(ITEM_NAMES), known=", ".join(known) or "none"
         )
     return found[0]

@@ -29,14 +29,14 @@ def expand(given: object) -> list[object]:
     if isinstance(given, list | tuple):
         found = [source for part in given for source in expand(part)]
         if not found:
-            raise UsageError.of("no-file-given")
+            raise UsageError.of("missing-file/given")
         return found
     if is_remote(given):
         return [*addresses_in(str(given))]
     if isinstance(given, str) and given != STDIN and glob.has_magic(given) and not Path(given).exists():
         matches = sorted(glob.glob(given))  # noqa: PTH207  # patterns may be absolute, which Path.glob refuses
         if not matches:
-            raise UsageError.of("no-file-matches", given=given)
+            raise UsageError.of("no-match", pattern=given)
         return [Path(match) for match in matches]
     return [given]
 
@@ -115,7 +115,7 @@ def refuse_changes(noted: Mapping[str, Stamp]) -> None:
     """Refuse files that were written to since their stamps were noted: those that are read several times must not change."""
     changed = [path for path, one in noted.items() if stamp(path) != one]
     if changed:
-        raise DataError.of("changed-while-read-evaluate", changed=changed[0])
+        raise DataError.of("changed-while-read", changed=changed[0])
 
 
 def _read_whole(path: Path) -> bytes:

@@ -44,7 +44,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{lost:,} values of {column_name} are whole numbers of more than 15 digits, the first is {column}: they would be rounded",
         fix="scale them, or write them as floats",
     ),
-    "not-text/column": Entry(
+    "not-utf8/column": Entry(
         ERROR, "the column {column_name} holds bytes that are not UTF-8 text", fix="write it as text"
     ),
     "missing-file/refused": Entry(ERROR, "{address} {what}"),
@@ -76,91 +76,85 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-classes": Entry(
         ERROR, "{folder} has no folder per class with files in it; a manifest is a table or such a folder"
     ),
-    "evaluation-default-threshold": Entry(ERROR, "{name}: evaluation.default_threshold {what} (found {default!r})"),
-    "no-configuration-file": Entry(ERROR, "there is no configuration file {path}"),
-    "larger-bytes-no-configuration": Entry(
+    "bad-configuration/threshold": Entry(ERROR, "{name}: evaluation.default_threshold {what} (found {default!r})"),
+    "bad-configuration/large": Entry(
         ERROR, "{source_name} is larger than {MOST_BYTES:,} bytes, which no configuration is"
     ),
-    "configuration-mapping-names": Entry(ERROR, "{source_name}: a configuration is a mapping of names; found {name}"),
-    "unknown-section-mean": Entry(ERROR, "{name}: unknown section {key!r}; did you mean {near!r}?"),
-    "not-yaml": Entry(ERROR, "{source_name} is not YAML: {error}"),
-    "line-aliases-not-read": Entry(ERROR, "{name}, line {line}: aliases (*{anchor}) are not read", fix="write it out"),
-    "nested-deeper-levels": Entry(ERROR, "{name}: nested deeper than {DEEPEST} levels"),
-    "none": Entry(ERROR, "{path_name} is none of {readers}", fix="save the embeddings as one of these"),
-    "column-hold-lists-length": Entry(
+    "bad-configuration": Entry(ERROR, "{source_name}: a configuration is a mapping of names; found {name}"),
+    "bad-configuration/section": Entry(ERROR, "{name}: unknown section {key!r}; did you mean {near!r}?"),
+    "bad-configuration/alias": Entry(
+        ERROR, "{name}, line {line}: aliases (*{anchor}) are not read", fix="write it out"
+    ),
+    "bad-configuration/nested": Entry(ERROR, "{name}: nested deeper than {DEEPEST} levels"),
+    "not-embeddings/format": Entry(
+        ERROR, "{path_name} is none of {readers}", fix="save the embeddings as one of these"
+    ),
+    "not-embeddings/lengths": Entry(
         ERROR, "{file}: column {column_name!r} must hold lists of one length; found {lengths}"
     ),
-    "holds-no-embeddings": Entry(ERROR, "{file} holds no embeddings; it has {columns}"),
-    "all-arrays-about-same": Entry(ERROR, "{file}: all arrays must be about the same items; found {sizes}"),
-    "no-column-item-ids": Entry(ERROR, "{where_2} has no column of item ids ({ITEM_NAMES}); it has {known}"),
-    "key-names-some-items": Entry(ERROR, "the key names some items more than once, the first is {twice!r}"),
-    "items-not-key-first": Entry(ERROR, "{n_missing} of {n_items} items are not in the key, the first is {missing!r}"),
-    "reading-safetensors-needs-package": Entry(
-        ERROR, "reading .safetensors needs the package safetensors: pip install safetensors"
+    "not-embeddings": Entry(ERROR, "{file} holds no embeddings; it has {columns}"),
+    "not-embeddings/sizes": Entry(ERROR, "{file}: all arrays must be about the same items; found {sizes}"),
+    "missing-column/ids": Entry(ERROR, "{where_2} has no column of item ids ({ITEM_NAMES}); it has {known}"),
+    "duplicate-id/key": Entry(ERROR, "the key names some items more than once, the first is {twice!r}"),
+    "not-in-key": Entry(ERROR, "{n_missing} of {n_items} items are not in the key, the first is {missing!r}"),
+    "not-embeddings/damaged": Entry(ERROR, "{path_name} cannot be read: {error!r} ({hint})"),
+    "not-embeddings/array": Entry(
+        ERROR, "{file}: array {name!r} has shape {shape} and type {dtype}", fix="see the docs"
     ),
-    "cannot-read": Entry(ERROR, "{path_name} cannot be read: {error!r} ({hint})"),
-    "not-parquet-file": Entry(ERROR, "{path_name} is not a parquet file: {error}"),
-    "array-shape-type": Entry(ERROR, "{file}: array {name!r} has shape {shape} and type {dtype}", fix="see the docs"),
-    "trials-read-paths-polars": Entry(
-        ERROR, "trials are read from paths and from polars or pandas frames; found a {name}"
+    "bad-source": Entry(ERROR, "trials are read from paths and from polars or pandas frames; found a {name}"),
+    "no-folder/predictions": Entry(
+        ERROR, "there is no folder {folder}", fix="say where the predictions are with {--pred_dir?}"
     ),
-    "needs-package-obstore-pip": Entry(
-        ERROR, "{scheme}:// needs the package 'obstore' ({error}): pip install 'hitmiss[remote]'"
-    ),
-    "no-folder-2": Entry(ERROR, "there is no folder {folder}", fix="say where the predictions are with {--pred_dir?}"),
-    "run-tag-beginning-file": Entry(ERROR, "a run tag is the beginning of a file name; found {run_tag!r}"),
-    "no-file-language-csv": Entry(
+    "bad-run-tag": Entry(ERROR, "a run tag is the beginning of a file name; found {run_tag!r}"),
+    "no-language-files": Entry(
         ERROR,
         "there is no file {run_tag}_<language>.csv in {directory_name}: {found}",
         fix="check {--run_tag?}, or name the languages with {--languages?}",
     ),
-    "language-asked-twice-count": Entry(
+    "repeated-language/asked": Entry(
         ERROR, "the language {twice!r} was asked for twice; it would count twice in the macro average"
     ),
-    "same-language": Entry(ERROR, "{paths} are the same language", fix="keep one of them"),
-    "folder": Entry(ERROR, "{path} is a folder", fix="say which run in it, as {path}:baseline"),
-    "no-row-left-lacks": Entry(ERROR, "no row is left: every one lacks its label, score or decision"),
-    "no-column": Entry(
+    "repeated-language/files": Entry(ERROR, "{paths} are the same language", fix="keep one of them"),
+    "is-folder/run": Entry(ERROR, "{path} is a folder", fix="say which run in it, as {path}:baseline"),
+    "no-rows/lacking": Entry(ERROR, "no row is left: every one lacks its label, score or decision"),
+    "missing-column/review": Entry(
         ERROR, "{rows_name} has no column {missing!r}", fix="give a file that `hitmiss review --export` wrote"
     ),
-    "says-per-item-give": Entry(ERROR, "{rows_name} says per_item {said}: give the verdicts of one review at a time"),
-    "changed-while-read-evaluate": Entry(
+    "mixed-reviews": Entry(ERROR, "{rows_name} says per_item {said}: give the verdicts of one review at a time"),
+    "changed-while-read": Entry(
         ERROR, "{changed} changed while it was read; evaluate again when no other process writes to it"
     ),
-    "no-file-given": Entry(ERROR, "no file was given"),
-    "no-file-matches": Entry(ERROR, "no file matches {given!r}"),
+    "missing-file/given": Entry(ERROR, "no file was given"),
     "unknown-encoding": Entry(ERROR, "unknown encoding {encoding!r}"),
-    "manifest-no-column-files": Entry(ERROR, "the manifest has no column {named!r} of files; it has {columns}"),
-    "no-row-manifest": Entry(ERROR, "no row of the manifest has {values_2}"),
-    "scores-not-probabilities-2": Entry(
+    "missing-column/files": Entry(ERROR, "the manifest has no column {named!r} of files; it has {columns}"),
+    "no-rows/manifest": Entry(ERROR, "no row of the manifest has {values_2}"),
+    "not-probabilities/kind": Entry(
         ERROR, "{score_kind} scores are not probabilities", fix="write them with probability=False"
     ),
-    "official-file-higher-score": Entry(
+    "official-file/direction": Entry(
         ERROR,
         "in an official file a higher score means bonafide, in these trials {positive}",
         fix="read them with positive='bonafide'",
     ),
-    "official-file-holds-system": Entry(
+    "official-file/systems": Entry(
         ERROR, "an official file holds one system and each id once", fix="choose one run, as trials.where(system=…)"
     ),
-    "ids-hold-tab-quote": Entry(
-        ERROR,
-        "{n_broken} ids hold a tab, a quote or a line end, the first is {quoted}; the official format has no way to write them",
-    ),
-    "values-hold-tab-quote": Entry(
+    "unwritable-value": Entry(
         ERROR,
         "{broken} values of {name} hold a tab, a quote or a line end, the first is {value!r}; a TSV cannot hold them: take the run's trials.parquet",
     ),
     "several-systems": Entry(
         ERROR, "a table of predictions is of one system: give one {--score-column?}, or score the systems one by one"
     ),
-    "no-rows/2": Entry(ERROR, "{empty}: no row has {name}={values_2}", fix="check {--where?}, or leave the file out"),
+    "no-rows/file": Entry(
+        ERROR, "{empty}: no row has {name}={values_2}", fix="check {--where?}, or leave the file out"
+    ),
     "several-runs/table": Entry(
         ERROR, "a table of predictions is of one run, and {name} names several ({values_2}): choose one with {--where?}"
     ),
     "unread-option/refused": Entry(ERROR, "{option_name} {why}", fix="leave it out"),
-    "unread-option/applies": Entry(ERROR, "{name} applies only to predictions ({-p toxicity})"),
-    "missing-column/2": Entry(ERROR, "{--pair?}: there is no column {absent!r}; there are {there}"),
+    "unread-option/predictions": Entry(ERROR, "{name} applies only to predictions ({-p toxicity})"),
+    "missing-column/pair": Entry(ERROR, "{--pair?}: there is no column {absent!r}; there are {there}"),
     "holds-objects": Entry(
         ERROR,
         "{file} holds an array of Python objects, which is not read",

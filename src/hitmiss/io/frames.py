@@ -63,7 +63,7 @@ def frame_of(source: object) -> pl.DataFrame:
         return source
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
         return _from_pandas(source)
-    raise UsageError.of("trials-read-paths-polars", name=type(source).__name__)
+    raise UsageError.of("bad-source", name=type(source).__name__)
 
 
 def as_text_or_numbers(column: pl.Series, is_number: bool) -> pl.Series:
@@ -75,7 +75,7 @@ def as_text_or_numbers(column: pl.Series, is_number: bool) -> pl.Series:
         try:
             return column.cast(pl.String).fill_null("")
         except pl.exceptions.PolarsError:
-            raise DataError.of("not-text/column", column_name=column.name) from None
+            raise DataError.of("not-utf8/column", column_name=column.name) from None
     if kind.is_nested() or kind in (pl.Object, pl.Duration):
         return pl.Series(column.name, ["" if v is None else str(v) for v in column.to_list()], dtype=pl.String)
     texts = column.cast(pl.String)

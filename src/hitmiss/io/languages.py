@@ -74,7 +74,7 @@ def files_of(given: Sequence[str]) -> list[str]:
     for path in given:
         folder, colon, tag = path.rpartition(":")
         if Path(path).is_dir():
-            raise UsageError.of("folder", path=path)
+            raise UsageError.of("is-folder/run", path=path)
         is_run = bool(colon) and not Path(path).exists() and Path(folder).is_dir()
         found += [str(file) for file in find_run(folder, tag)[0].values()] if is_run else [path]
     return found
@@ -121,9 +121,9 @@ def find_run(
     """
     directory = Path(folder)
     if not directory.is_dir():
-        raise DataError.of("no-folder-2", folder=folder)
+        raise DataError.of("no-folder/predictions", folder=folder)
     if not PLAIN_NAME.fullmatch(run_tag):
-        raise UsageError.of("run-tag-beginning-file", run_tag=run_tag)
+        raise UsageError.of("bad-run-tag", run_tag=run_tag)
     run_tag, languages = one_form(run_tag), [one_form(language) for language in languages or ()]
     found = _named(directory, run_tag)
     if not languages:
@@ -154,7 +154,7 @@ def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tu
     languages = [name for name in found if is_language_tag(name)]
     if not languages:
         raise DataError.of(
-            "no-file-language-csv", run_tag=run_tag, directory_name=directory.name, found=_there(found, directory)
+            "no-language-files", run_tag=run_tag, directory_name=directory.name, found=_there(found, directory)
         )
     notes = [f"languages inferred from file names: {', '.join(languages)}"]
     others = [
@@ -168,7 +168,7 @@ def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tu
 def _refuse_twice(languages: Sequence[str]) -> None:
     twice = [language for language in dict.fromkeys(languages) if languages.count(language) > 1]
     if twice:
-        raise UsageError.of("language-asked-twice-count", twice=twice[0])
+        raise UsageError.of("repeated-language/asked", twice=twice[0])
 
 
 def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, run_tag: str) -> DataError:
@@ -201,5 +201,5 @@ def _listed(names: Sequence[str]) -> str:
 
 def _only(paths: list[Path]) -> Path:
     if len(paths) > 1:
-        raise DataError.of("same-language", paths=" and ".join(quoted(p.name) for p in paths))
+        raise DataError.of("repeated-language/files", paths=" and ".join(quoted(p.name) for p in paths))
     return paths[0]

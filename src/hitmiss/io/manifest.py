@@ -85,7 +85,7 @@ class Manifest:
                 raise UnknownName("column of the manifest", name, self.frame.columns)
         kept = self.frame.filter(*(pl.col(c).is_in(v.split(",")) for c, v in values.items()))
         if not kept.height:
-            raise DataError.of("no-row-manifest", values_2=", ".join((f"{k}={v}" for k, v in values.items())))
+            raise DataError.of("no-rows/manifest", values_2=", ".join((f"{k}={v}" for k, v in values.items())))
         return replace(self, frame=kept)
 
     def first(self, n: int) -> Manifest:
@@ -219,6 +219,6 @@ def _checked(stack: loaded.LoadedRows, reading: Reading | None, options: ReadSpe
 def _with_files(frame: pl.DataFrame, column: str | None, suffix: str) -> pl.DataFrame:
     named = column or next((name for name in FILES if name in frame.columns), "item")
     if named not in frame.columns:
-        raise UsageError.of("manifest-no-column-files", named=named, columns=tuple(frame.columns))
+        raise UsageError.of("missing-column/files", named=named, columns=tuple(frame.columns))
     kept = frame if named == "item" else frame.drop(named)
     return kept.with_columns((frame[named] + suffix).alias("file"))

@@ -49,7 +49,7 @@ def read_verdicts(source: object, positive: str = "fake", negative: str = "real"
     rows = read_rows(source)
     missing = [name for name in NEEDED if name not in rows.frame.columns]
     if missing:
-        raise DataError.of("no-column", rows_name=rows.name, missing=missing[0])
+        raise DataError.of("missing-column/review", rows_name=rows.name, missing=missing[0])
     texts = rows.frame
     _refuse(
         rows, ~texts["model"].is_in([HUMAN, ADJUDICATION]), "model", f"the model is neither {HUMAN} nor {ADJUDICATION}"
@@ -106,7 +106,7 @@ def _per_item(rows: TextRows) -> int:
         return int(people.group_by("id").len()["len"].max() or 1)  # type: ignore[arg-type]
     said = rows.frame["per_item"].unique().to_list()
     if len(said) != 1 or not said[0].isdecimal() or int(said[0]) < 1:
-        raise DataError.of("says-per-item-give", rows_name=rows.name, said=tuple(sorted(said)))
+        raise DataError.of("mixed-reviews", rows_name=rows.name, said=tuple(sorted(said)))
     return int(said[0])
 
 

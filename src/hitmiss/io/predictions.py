@@ -504,7 +504,7 @@ def _sum_up(files: Sequence[_File], spec: ReadSpec, ledger: Diagnostics) -> None
         kept, total = sum(c.kept for c in own), sum(c.total for c in own)
         empty = [f.stack.tables[0].name for f, choice in zip(files, own, strict=True) if not choice.kept]
         if empty:
-            raise DataError.of("no-rows/2", empty=empty[0], name=name, values_2=values[0])
+            raise DataError.of("no-rows/file", empty=empty[0], name=name, values_2=values[0])
         ledger.choices.append(f"where:{name}={' & '.join(values)}({kept}/{total})")
 
 
@@ -536,5 +536,5 @@ def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Diagnostics) -
         ledger.notes.append(f"{dropped:,} rows without a label, score or decision were dropped ({parts})")
         ledger.choices.append(f"{'missing' if spec.missing == 'drop' else 'on-nan'}:drop({dropped})")
     if not kept.height:
-        raise UsageError.of("no-row-left-lacks")
+        raise UsageError.of("no-rows/lacking")
     return kept

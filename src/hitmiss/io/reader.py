@@ -183,7 +183,7 @@ def _read_or_find(
         raise UnknownName("layout", visit.options.layout, known)
     for name in ("threshold_rule", "identities"):  # options of prediction files
         if getattr(visit.options, name):
-            raise UsageError.of("unread-option/applies", name=name)
+            raise UsageError.of("unread-option/predictions", name=name)
     run = open_finished(scores, visit.options)
     if run is not None:  # a run folder is read through the table inside it
         scores, visit.options, visit.coverage = list(run.tables), run.options, run.coverage

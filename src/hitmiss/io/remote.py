@@ -125,7 +125,9 @@ def _store(parts: SplitResult) -> ObjectStore:
     try:
         from obstore.store import from_url
     except ImportError as error:
-        raise EnvironmentFault.of("needs-package-obstore-pip", scheme=parts.scheme, error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what=f"{parts.scheme}://", package="obstore", install="hitmiss[remote]", error=error
+        ) from None
     more: dict[str, object] = {}
     if parts.scheme == "s3" and not {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & os.environ.keys():
         more = _profile()

@@ -49,7 +49,7 @@ def drop_missing(frame: pl.DataFrame, options: ReadSpec, ledger: Diagnostics) ->
     )
     kept = frame.filter(pl.col("label").is_not_null() & has_score)
     if not kept.height:
-        raise UsageError.of("no-row-left-lacks")
+        raise UsageError.of("no-rows/lacking")
     if kept.height < frame.height:
         dropped = frame.height - kept.height
         ledger.notes.append(f"{dropped:,} rows without a label or a score were dropped")

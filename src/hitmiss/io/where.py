@@ -45,7 +45,7 @@ def keep_rows(stack: loaded.LoadedRows, match: Match, options: ReadSpec) -> load
             if value not in choice.known:
                 raise UnknownName(f"value of {name}", value, sorted(choice.known)[:20])
         if not choice.kept:
-            raise DataError.of("no-rows/row", name=name, values_2=values[0])
+            raise DataError.of("no-rows/where", name=name, values_2=values[0])
     return stack
 
 

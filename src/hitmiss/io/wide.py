@@ -215,7 +215,7 @@ def _declared(scores: Sequence[SourceHead], truths: Sequence[SourceHead], option
     for names, there in ((options.pairs.keys(), _names(truths[0])), (options.pairs.values(), _names(scores[0]))):
         absent = [name for name in names if name not in there]
         if absent:
-            raise UsageError.of("missing-column/2", absent=absent[0], there=listed(there))
+            raise UsageError.of("missing-column/pair", absent=absent[0], there=listed(there))
     return Wide({name: name for name in options.pairs}, dict(options.pairs))
 
 

@@ -94,14 +94,14 @@ def _refuse_broken(table: pl.DataFrame, texts: list[str]) -> None:
         broken = table[name].str.contains(r'[\t\n\r"]').fill_null(False)
         if broken.any():
             value = table[name].filter(broken)[0]
-            raise DataError.of("values-hold-tab-quote", broken=int(broken.sum()), name=name, value=value)
+            raise DataError.of("unwritable-value", broken=int(broken.sum()), name=name, value=value)
 
 
 def _write_unpaired(trials: Trials, path: Path, probability: bool | None) -> None:
     """Write the lines of the BEATs evaluation document. Only its two words are written: real and fake."""
     is_odds = trials.header.score_kind == "logit"
     if probability and trials.header.score_kind not in ("logit", "probability"):
-        raise UsageError.of("scores-not-probabilities-2", score_kind=trials.header.score_kind)
+        raise UsageError.of("not-probabilities/kind", score_kind=trials.header.score_kind)
     score = trials.score
     if probability is not False and is_odds:
         small = np.exp(-np.abs(score))
@@ -118,12 +118,12 @@ def write_official_scores(trials: Trials, path: str | Path) -> None:
     """
     positive = trials.header.positive
     if any(same_class(positive, word) for word in ("spoof", "nontarget")):
-        raise UsageError.of("official-file-higher-score", positive=positive)
+        raise UsageError.of("official-file/direction", positive=positive)
     items, scores = trials.items, trials.score.tolist()
     if len(set(items)) != len(items):
-        raise UsageError.of("official-file-holds-system")
+        raise UsageError.of("official-file/systems")
     broken = [item for item in items if any(c in item for c in '\t\n\r"')]
     if broken:
-        raise DataError.of("ids-hold-tab-quote", n_broken=len(broken), quoted=quoted(broken[0]))
+        raise DataError.of("unwritable-id", first=quoted(broken[0]), n=len(broken))
     rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
     artifacts.write(path, "".join(["filename\tcm-score\n", *rows]))

@@ -27,9 +27,9 @@ def checked_address(url: str, name: str = "--base-url") -> tuple[str, str | None
     """
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https"):
-        raise UsageError.of("http-https-address-https", name=name)
+        raise UsageError.of("bad-url", name=name)
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise UsageError.of("hold-no-user-name", name=name)
+        raise UsageError.of("bad-url/secret", name=name)
     is_near = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme == "http" and not is_near:
         return url, f"{parts.hostname} is asked without encryption: items and key can be read on the way"
@@ -41,7 +41,7 @@ def require_plain_environment() -> None:
     for name, value in os.environ.items():
         parts = _split(value) if ANY_VARIABLE.search(name) else None
         if parts is not None and (parts.username or parts.password):
-            raise UsageError.of("environment-variable-holds-user", name=name)
+            raise UsageError.of("bad-url/variable", name=name)
 
 
 def is_openai(model: str, base_url: str | None, provider: str | None) -> bool:
@@ -73,7 +73,7 @@ def require_server(address: str) -> None:
         socket.create_connection((host, port), timeout=SECONDS).close()
     except OSError as error:
         why = "no answer within 10 seconds" if isinstance(error, TimeoutError) else error.strerror or str(error)
-        raise EnvironmentFault.of("no-server-address-right", host=host, port=port, why=why) from None
+        raise EnvironmentFault.of("unreachable/server", host=host, port=port, why=why) from None
 
 
 def refuse_redirects(api: object) -> None:

@@ -56,7 +56,7 @@ class Model:
         if self.extraction.kind == "raw":
             raise UsageError.of("raw-outputs/verdict")
         if not thresholds[0] <= thresholds[1]:
-            raise UsageError.of("takes-lower-number-first", thresholds=thresholds[0], thresholds_2=thresholds[1])
+            raise UsageError.of("bad-thresholds", low=thresholds[0], high=thresholds[1])
 
     @property
     def identity(self) -> dict[str, object]:
@@ -79,7 +79,7 @@ class Model:
         try:
             kind = settled_kind(np.concatenate(seen))
         except DataError as error:
-            raise UsageError.of("refused-4", detector_name=self.detector.name, error=error) from None
+            raise UsageError.of("model-refused/detector", detector_name=self.detector.name, error=error) from None
         self.extraction = replace(self.extraction, kind=kind)
 
     def answer(self, item: Item) -> Answer:
@@ -127,12 +127,12 @@ class Model:
         if isinstance(said, Mapping):
             return answer_of(said, self.question.read)
         if isinstance(said, bool) or not isinstance(said, int | float | np.number):
-            raise DataError.of("function-gave-verdict-mapping", name=type(said).__name__)
+            raise DataError.of("not-a-verdict", name=type(said).__name__)
         return self._from_probability(float(said))
 
     def _from_probability(self, p: float) -> Answer:
         if math.isnan(p) or not 0.0 <= p <= 1.0:
-            raise DataError.of("not-probability-fake", p=p)
+            raise DataError.of("out-of-range", name="a probability of fake", low=0, high=1, found=p)
         low, high = self.thresholds
         verdict = "fake" if p >= high else "real" if p < low else "uncertain"
         sureness = {"fake": p, "real": 1.0 - p, "uncertain": max(p, 1.0 - p)}

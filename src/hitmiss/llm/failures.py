@@ -92,7 +92,7 @@ def stopped(said: str, secrets: Secrets) -> EnvironmentFault:
     if full is not None:
         return disk_full(full, then=SAFE)
     why = secrets.redact(" ".join(said.split())[:LONGEST_ERROR])
-    return EnvironmentFault.of("inspect-ai-stopped-answered", why=why)
+    return EnvironmentFault.of("inspect-stopped", why=why)
 
 
 def _reasons(error: BaseException | None) -> Iterator[BaseException]:

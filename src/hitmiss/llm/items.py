@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError, message_of
-from hitmiss.core.finding import Finding
+from hitmiss.core.finding import Finding, Option
 from hitmiss.io.manifest import inside
 from hitmiss.io.verdicts import UNCERTAIN
 from hitmiss.llm.picture import open_picture
@@ -61,9 +61,9 @@ class Item:
         try:
             data = self.path.read_bytes()
         except OSError as error:
-            raise DataError.of("file-item-cannot-read", id=self.id, strerror=error.strerror) from None
+            raise DataError.of("unreadable-file/item", id=self.id, strerror=error.strerror) from None
         if _sha(data) != self.sha256:
-            raise DataError.of("file-item-changed-since", id=self.id)
+            raise DataError.of("changed-item", id=self.id)
         return data
 
 
@@ -85,7 +85,7 @@ def read_items(
     path = Path(path)
     base = Path(root) if root is not None else path.parent
     if limit is not None and limit < 1:
-        raise UsageError.of("takes-more-2", limit=limit)
+        raise UsageError.of("out-of-range/least", name=Option("limit"), least=1, found=limit)
     faults: list[Fault] = []
     by_row: dict[int, Item] = {}
     rows = list(_records(path, faults))
@@ -108,7 +108,7 @@ def read_items(
         unusable = Finding("unusable-rows", values={"file": path.name, "n": len(faults)})
         raise DataError.coded(unusable, faults[0].kind).with_faults(faults)
     if not items:
-        raise DataError.of("holds-no-item", path_name=path.name)
+        raise DataError.of("no-items", path_name=path.name)
     return items
 
 
@@ -126,8 +126,8 @@ def content_digest(items: Sequence[Item]) -> str:
 def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError.of("not-utf-text-byte", path_name=path.name, start=error.start) from None
+    except UnicodeDecodeError:
+        raise DataError.of("not-utf8", file=path.name) from None
     for row, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

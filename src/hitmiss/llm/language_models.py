@@ -92,7 +92,7 @@ def open_model(
         found = model.get_model(full, config=config, memoize=False, **given)
     except Exception as error:
         why = MARKUP.sub("", secrets.redact(str(error) or type(error).__name__)).removeprefix("ERROR: ")
-        raise EnvironmentFault.of("model-cannot-asked", name=name, why=" ".join(why.split())) from None
+        raise EnvironmentFault.of("model-unavailable", name=name, why=" ".join(why.split())) from None
     refuse_redirects(found.api)
     leave_retries_to_inspect(found.api)
     if ledger is not None:

@@ -29,13 +29,13 @@ def open_picture(data: bytes) -> Image:
     try:
         image: Image = image_module.open(io.BytesIO(data), formats=FORMATS)
     except (image_module.DecompressionBombError, image_module.DecompressionBombWarning):
-        raise DataError.of("picture-more-pixels", MOST_PIXELS=MOST_PIXELS) from None
+        raise DataError.of("picture-too-large/unopened", MOST_PIXELS=MOST_PIXELS) from None
     except Exception as error:  # decoders raise any kind of error on broken files
         is_unknown = type(error).__name__ == "UnidentifiedImageError"  # its own message contains a memory address
         why = "it is not a PNG, JPEG or WebP file, or it is broken" if is_unknown else _first_line(error)
-        raise DataError.of("picture-cannot-opened", why=why) from None
+        raise DataError.of("undecodable", what="the picture", why=why) from None
     if image.width * image.height > MOST_PIXELS:
-        raise DataError.of("picture-pixels-most-taken", width=image.width, height=image.height, MOST_PIXELS=MOST_PIXELS)
+        raise DataError.of("picture-too-large", width=image.width, height=image.height, MOST_PIXELS=MOST_PIXELS)
     return image
 
 
@@ -45,7 +45,7 @@ def decode(data: bytes) -> NDArray[np.uint8]:
     try:
         return np.asarray(image.convert("RGB"))
     except Exception as error:
-        raise DataError.of("picture-cannot-decoded", error=_first_line(error)) from None
+        raise DataError.of("undecodable", what="the picture", why=_first_line(error)) from None
 
 
 def resized(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
@@ -82,7 +82,9 @@ def _pillow() -> ModuleType:
     try:
         return import_module("PIL.Image")
     except ImportError as error:
-        raise EnvironmentFault.of("pictures-need-pillow-pip", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="a picture", package="pillow", install="hitmiss[image]", error=error
+        ) from None
 
 
 def _first_line(error: Exception) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 from hitmiss.core.ask_spec import AskSpec
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.finding import Option
 from hitmiss.llm.addresses import server_of
 from hitmiss.llm.items import Item, content_digest
 from hitmiss.llm.prompts import Prompts
@@ -61,14 +62,14 @@ class CallPlan:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise UsageError.of("takes-more", trials=self.trials)
+            raise UsageError.of("out-of-range/least", name=Option("trials"), least=1, found=self.trials)
         if not self.models or len(set(self.models)) != len(self.models) or any("|" in m or not m for m in self.models):
-            raise UsageError.of("takes-more-different-names", models=tuple(self.models))
+            raise UsageError.of("bad-models", models=tuple(self.models))
         alone = [name for name in self.models if name in self.detectors]
         if alone and self.settings.roles:
             raise UsageError.of("one-role", alone=alone[0])
         if True in self.modes and not self.tools and set(self.models) - set(self.detectors):
-            raise UsageError.of("tools-pictures-sounds-dataset")
+            raise UsageError.of("tools-without-media")
 
     def variant(self, name: str) -> Variant:
         """Return how the model of a run is asked."""

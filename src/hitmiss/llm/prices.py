@@ -51,20 +51,20 @@ def read_prices(path: str | Path | None) -> Prices:
         found: object = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:
         raise DataError.of(
-            "no-2", path_name=path.name, part="JSON" if path.suffix == ".json" else "TOML", error=error
+            "not-a-file", file=path.name, what="JSON" if path.suffix == ".json" else "TOML", error=error
         ) from None
     if not isinstance(found, dict) or not all(isinstance(own, dict) for own in found.values()):
-        raise DataError.of("prices-look-like-model", path_name=path.name)
+        raise DataError.of("bad-prices", path_name=path.name)
     return Prices({model: _checked(path.name, model, own) for model, own in found.items()})
 
 
 def _checked(name: str, model: str, own: Mapping[str, object]) -> dict[str, float]:
     for kind in ("input", "output"):
         if kind not in own:
-            raise DataError.of("no-price", name=name, model=model, kind=kind)
+            raise DataError.of("bad-prices/missing", name=name, model=model, kind=kind)
     prices: dict[str, float] = {}
     for kind, value in own.items():
         if kind not in KINDS or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise DataError.of("no-price-2", name=name, model=model, kind=kind, value=value, KINDS=tuple(KINDS))
+            raise DataError.of("bad-prices/value", name=name, model=model, kind=kind, value=value, KINDS=tuple(KINDS))
         prices[kind] = float(value)
     return prices

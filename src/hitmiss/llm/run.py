@@ -82,7 +82,7 @@ def run_llm(
         tell=tell,
     )
     if outcome is None:
-        raise EnvironmentFault.of("other-processes-still-work", output=output)
+        raise EnvironmentFault.of("run-busy/others", output=output)
     return outcome
 
 
@@ -113,9 +113,9 @@ def work_on_calls(
     if not target.parent.is_dir():
         raise UsageError.of("no-folder/write", parent=target.parent, target_name=target.name)
     if target.exists() and not (place / MANIFEST).exists():
-        raise UsageError.of("exists-no-run-wrote", target=target, place=place)
+        raise UsageError.of("file-taken", target=target, place=place)
     if not (spec.resume or spec.join) and (place / MANIFEST).is_file() and load_manifest(place)["state"] == "complete":
-        raise UsageError.of("holds-finished-run", place=place)
+        raise UsageError.of("run-finished/rows", place=place)
     worker = CallWorker(
         plan,
         opened,
@@ -130,7 +130,7 @@ def work_on_calls(
     with open_run(worker, place, spec) as run:
         if reparse:
             if not run.is_done:
-                raise IncompleteRun.of("run-not-finished-go-2", place=place)
+                raise IncompleteRun.of("run-unfinished/reparse", place=place)
             return _finish(run, plan, target, prices or Prices({}), {}, reading)
         settings = plan.settings
         worker.ledger = Ledger(

@@ -80,7 +80,7 @@ def key_of(variable: str | None) -> str | None:
         return None
     value = os.environ.get(variable)
     if not value:
-        raise UsageError.of("names-not-set-environment", variable=variable)
+        raise UsageError.of("no-api-key", variable=variable)
     return value
 
 

@@ -46,11 +46,11 @@ def read_sound(data: bytes, most: int) -> Sound:
             found = Sound(samples, int(file.samplerate), str(file.format), str(file.subtype))
     except (soundfile.LibsndfileError, ValueError) as error:
         why = str(getattr(error, "error_string", error)).rstrip(".")
-        raise DataError.of("sound-cannot-decoded", why=why) from None
+        raise DataError.of("undecodable", what="the sound", why=why) from None
     if not len(found.samples):
-        raise DataError.of("sound-holds-no-samples")
+        raise DataError.of("empty-sound")
     if not np.isfinite(found.samples).all():
-        raise DataError.of("sound-holds-samples-nan")
+        raise DataError.of("not-finite", name="the sound")
     return found
 
 
@@ -67,7 +67,7 @@ def as_wav(data: bytes) -> tuple[bytes, dict[str, object]]:
     sound = read_sound(data, MOST_BYTES // 2)
     width = 3 if sound.coding in WIDER else 2
     if sound.samples.size * width > MOST_BYTES:
-        raise DataError.of("sound-takes-more-mib", MOST_BYTES=MOST_BYTES >> 20)
+        raise DataError.of("sound-too-large", MOST_BYTES=MOST_BYTES >> 20)
     packed = io.BytesIO()
     need("soundfile").write(packed, sound.samples, sound.rate, subtype=f"PCM_{8 * width}", format="WAV")
     sent = packed.getvalue()

@@ -97,8 +97,10 @@ def need(package: str) -> ModuleType:
     """Import a package of the extra `audio`, or raise an error that says how to install it."""
     try:
         return import_module(package)
-    except ImportError:
-        raise EnvironmentFault.of("sound-needs-package-pip", package=package) from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="sound", package=package, install="hitmiss[audio]", error=error
+        ) from None
 
 
 def _decode(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:

@@ -28,11 +28,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "wfdb-file/no": Entry(ERROR, "{header_name}: there is no signal file {file}"),
     "wfdb-format/mixes": Entry(ERROR, "{header_name}: {file} mixes formats, which is not read"),
     "wfdb-short": Entry(ERROR, "{file} holds {n_numbers:,} samples per signal; the header says {n:,}"),
-    "sound-needs-package-pip": Entry(ERROR, "sound needs the package {package!r}: pip install 'hitmiss[audio]'"),
-    "pictures-need-pillow-pip": Entry(ERROR, "pictures need Pillow ({error}): pip install 'hitmiss[image]'"),
-    "no-file": Entry(ERROR, "there is no file {name}"),
-    "not-picture-broken": Entry(ERROR, "{name} is not a picture, or it is broken"),
-    "cannot-decoded": Entry(ERROR, "{name} cannot be decoded: {error}"),
-    "no-file-2": Entry(ERROR, "there is no file {path}"),
+    "not-a-picture": Entry(ERROR, "{name} is not a picture, or it is broken"),
     "unusable-audio": Entry(ERROR, "{file}: {why}"),
 }

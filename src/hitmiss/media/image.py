@@ -105,7 +105,9 @@ def load_image(path: str | Path) -> NDArray[np.uint8]:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
-        raise EnvironmentFault.of("pictures-need-pillow-pip", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="a picture", package="pillow", install="hitmiss[image]", error=error
+        ) from None
     try:
         with Image.open(path) as picture:
             upright = ImageOps.exif_transpose(picture)
@@ -113,11 +115,11 @@ def load_image(path: str | Path) -> NDArray[np.uint8]:
                 return _from_deep(np.asarray(upright), Path(path).name)
             return np.asarray(upright.convert("RGB"))
     except FileNotFoundError:
-        raise DataError.of("no-file", name=Path(path).name) from None
+        raise DataError.of("missing-file", what="file", file=Path(path).name) from None
     except UnidentifiedImageError:
-        raise DataError.of("not-picture-broken", name=Path(path).name) from None
+        raise DataError.of("not-a-picture", name=Path(path).name) from None
     except (OSError, Image.DecompressionBombError) as error:
-        raise DataError.of("cannot-decoded", name=Path(path).name, error=error) from None
+        raise DataError.of("undecodable", what=Path(path).name, why=error) from None
 
 
 def _from_deep(values: NDArray[np.generic], name: str) -> NDArray[np.uint8]:

@@ -73,7 +73,7 @@ def read_records(path: str | Path) -> tuple[list[Record], dict[str, str]]:
     """
     path = Path(path)
     if not path.exists():
-        raise UsageError.of("no-file-2", path=path)
+        raise UsageError.of("missing-file", what="file", file=path)
     found: list[Record] = []
     failures: dict[str, str] = {}
     root = path if path.is_dir() else path.parent

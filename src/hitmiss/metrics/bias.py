@@ -75,7 +75,7 @@ def power_mean(values: ArrayLike, p: float = POWER) -> float:
     given = np.asarray(values, dtype=np.float64)
     held = given[~np.isnan(given)]
     if (held < 0).any():
-        raise DataError.of("power-mean-numbers", held=float(held.min()))
+        raise DataError.of("bad-power-mean", held=float(held.min()))
     if not len(held):
         return math.nan
     if p <= 0 and (held == 0).any():
@@ -131,9 +131,9 @@ def bias_score(
     """
     unknown = set(per_identity) ^ set(KINDS)
     if unknown:
-        raise UsageError.of("bias-score-needs-exactly", KINDS=tuple(KINDS), per_identity=tuple(per_identity))
+        raise UsageError.of("bad-bias-kinds", KINDS=tuple(KINDS), per_identity=tuple(per_identity))
     if not 0.0 <= overall_weight <= 1.0:
-        raise UsageError.of("overall-weight-lie", overall_weight=overall_weight)
+        raise UsageError.of("out-of-range", name="overall_weight", low=0, high=1, found=overall_weight)
     means = {kind: power_mean(per_identity[kind], p) for kind in KINDS}
     final = overall_weight * overall_auc + (1.0 - overall_weight) * sum(means.values()) / len(KINDS)
     return BiasScore(overall_auc, means, final)
@@ -146,7 +146,7 @@ def _sides(label: ArrayLike, member: ArrayLike) -> tuple[tuple[Mask, Mask], ...]
     """Return, for each kind of AUC, the positives and the negatives that are compared."""
     positive, inside = check_label(label), check_label(member)
     if positive.shape != inside.shape:
-        raise DataError.of("label-member-equally-long", shape=str(positive.shape), shape_2=str(inside.shape))
+        raise DataError.of("unequal-length", names=("label", "member"), sizes=(str(positive.shape), str(inside.shape)))
     return (
         (positive & inside, ~positive & inside),
         (positive & ~inside, ~positive & inside),

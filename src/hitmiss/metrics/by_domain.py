@@ -29,7 +29,7 @@ class _AtDomainRate(OfWeights):
         """Return the share of every replicate; NaN if a domain with positives has no negative to set a threshold on."""
         label, score, domain, attack = (np.asarray(arrays[name]) for name in self.columns)
         if n := int(np.isnan(score.astype(np.float64)).sum()):
-            raise DataError.of("nan-score/named", n=n, of=len(score))
+            raise DataError.of("nan-score", n=n, total=len(score))
         sets = (label == 0) & (attack.astype(object) == NO_ATTACK)
         hits, of = np.zeros(len(weights)), np.zeros(len(weights))
         for name in dict.fromkeys(domain.tolist()):
@@ -56,7 +56,7 @@ class _AtDomainRate(OfWeights):
 def tpr_at_domain_fpr_form(fpr: float) -> _AtDomainRate:
     """Return the form of `tpr_at_domain_fpr`."""
     if not 0.0 <= fpr <= 1.0:
-        raise UsageError.of("lie", name="fpr", value=fpr)
+        raise UsageError.of("out-of-range", name="fpr", low=0, high=1, found=fpr)
     return _AtDomainRate(tpr_at_domain_fpr, COLUMNS, {"fpr": fpr}, fpr=fpr)
 
 

@@ -77,5 +77,5 @@ def log_loss(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None
 def _probabilities(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> Tally:
     tally = Tally.of(label, score, weight)
     if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
-        raise DataError.of("probabilities-lie", score=tally.score[0], score_2=tally.score[-1])
+        raise DataError.of("not-probabilities", name="scores", low=tally.score[0], high=tally.score[-1])
     return tally

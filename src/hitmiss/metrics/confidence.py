@@ -42,12 +42,14 @@ def judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     happened = outcome(label, decision)
     stated = np.asarray(confidence, dtype=np.float64)
     if stated.shape != happened.shape:
-        raise DataError.of("decision-confidence-equally-long", shape=str(happened.shape), shape_2=str(stated.shape))
+        raise DataError.of(
+            "unequal-length", names=("decision", "confidence"), sizes=(str(happened.shape), str(stated.shape))
+        )
     used = (happened < 4) & ~np.isnan(stated)
     beyond = used & ~((stated >= 0.0) & (stated <= 1.0))
     if beyond.any():
         first = int(np.argmax(beyond))
-        raise DataError.of("confidence-lie-found-position", stated=stated[first], first=first)
+        raise DataError.of("bad-confidence", stated=stated[first], first=first)
     weights = check_weight(weight, len(stated))
     right = (happened == 0) | (happened == 3)
     return Tally.of(right[used], stated[used], None if weights is None else weights[used])
@@ -117,7 +119,7 @@ def bin_of(confidence: Floats, bins: int, closed: str) -> NDArray[np.intp]:
     if closed not in CLOSED:
         raise UnknownName("closed side", closed, CLOSED)
     if not isinstance(bins, int) or bins < 1:
-        raise UsageError.of("least-bin", bins=bins)
+        raise UsageError.of("out-of-range/least", name="bins", least=1, found=bins)
     edges = np.arange(1, bins) / bins
     return np.searchsorted(edges, confidence, side="right" if closed == "left" else "left")
 

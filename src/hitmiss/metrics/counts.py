@@ -94,10 +94,10 @@ def outcome(label: ArrayLike, decision: ArrayLike) -> NDArray[np.int8]:
     """
     positive, said = check_label(label), np.asarray(decision)
     if said.shape != positive.shape:
-        raise DataError.of("label-decision-equally-long", shape=str(positive.shape), shape_2=str(said.shape))
+        raise DataError.of("unequal-length", names=("label", "decision"), sizes=(str(positive.shape), str(said.shape)))
     if not _all_are_codes(said):
         wrong = ~np.isin(said, CODES)
-        raise DataError.of("decision-abstained-failed", said=said[wrong][0], wrong=int(np.argmax(wrong)))
+        raise DataError.of("bad-decision", said=said[wrong][0], wrong=int(np.argmax(wrong)))
     return np.int8(3) - np.int8(2) * said.astype(np.int8, copy=False) - positive.view(np.int8)
 
 

@@ -123,15 +123,15 @@ def official_threshold(tally: Tally) -> float:
 def _refuse_fractions(tally: Tally) -> None:
     for counts in (tally.positive_counts, tally.negative_counts):
         if counts.dtype.kind == "f" and (counts != np.round(counts)).any():
-            raise DataError.of("ties-official-walks-through")
+            raise DataError.of("fractional-weights")
 
 
 def dcf_weights(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> tuple[float, float, float]:
     """Return the weights of a miss and a false alarm, and the unit: the cost of the better trivial system, or 1."""
     if not 0.0 < p_target < 1.0:
-        raise UsageError.of("target-lie", p_target=p_target)
+        raise UsageError.of("out-of-range/inside", name="p_target", low=0, high=1, found=p_target)
     if not (0.0 < c_miss < math.inf and 0.0 < c_fa < math.inf):
-        raise UsageError.of("costs-positive-finite", c_miss=c_miss, c_fa=c_fa)
+        raise UsageError.of("bad-costs/positive", c_miss=c_miss, c_fa=c_fa)
     miss, false_alarm = c_miss * p_target, c_fa * (1.0 - p_target)
     return miss, false_alarm, min(miss, false_alarm) if normalize else 1.0
 
@@ -203,7 +203,7 @@ def bayes_threshold(p_target: float, c_miss: float, c_fa: float) -> float:
     dcf_weights(p_target, c_miss, c_fa, normalize=True)  # raises for invalid settings
     p_spoof = round(1.0 - p_target, 15)  # 1 − 0.95 is 0.05 to the user, not 0.050000000000000044
     if not 0.0 < p_spoof < 1.0:
-        raise UsageError.of("target-too-near-bayes", p_target=p_target)
+        raise UsageError.of("bad-prior/extreme", p_target=p_target)
     return -math.log(c_miss * (1.0 - p_spoof) / (c_fa * p_spoof))
 
 
@@ -250,7 +250,7 @@ def dcf_at_form(p_target: float, c_miss: float, c_fa: float, normalize: bool, th
     """Return the form of the cost at a fixed threshold."""
     miss, false_alarm, unit = dcf_weights(p_target, c_miss, c_fa, normalize)
     if math.isnan(threshold):
-        raise UsageError.of("threshold-nan")
+        raise UsageError.of("nan-threshold")
 
     def cost(missed: Number, positives: Number, accepted: Number, negatives: Number) -> Number:
         return (miss * (missed / positives) + false_alarm * (accepted / negatives)) / unit

@@ -75,7 +75,7 @@ def _quantile(seconds: ArrayLike, weight: ArrayLike | None = None, *, share: flo
     """Return the quantile of times; an integer weight is a number of repetitions."""
     given = np.asarray(seconds, dtype=np.float64)
     if given.ndim != 1 or (given < 0).any():
-        raise DataError.of("seconds-flat-column-times")
+        raise DataError.of("bad-seconds")
     weights = check_weight(weight, len(given))
     used = ~np.isnan(given) & (True if weights is None else weights > 0)
     ordered = np.sort(given[used])

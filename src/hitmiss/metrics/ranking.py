@@ -151,7 +151,7 @@ def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
 
 def _check_share(name: str, value: float) -> None:
     if not 0.0 <= value <= 1.0:
-        raise UsageError.of("lie", name=name, value=value)
+        raise UsageError.of("out-of-range", name=name, low=0, high=1, found=value)
 
 
 @dataclass(eq=False)

@@ -243,7 +243,9 @@ def induced(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | 
 def _areas(truth: Array, score: Array) -> list[int]:
     """Return the classes that have both labels."""
     if truth.ndim != 2 or truth.shape != score.shape:
-        raise DataError.of("not-a-table", shape=str(truth.shape), shape_2=str(score.shape))
+        raise DataError.of(
+            "wrong-shape", name="labels and scores", form="record × class", shape=f"{truth.shape!s} and {score.shape!s}"
+        )
     return [k for k in range(truth.shape[1]) if 0 < truth[:, k].sum() < len(truth)]
 
 

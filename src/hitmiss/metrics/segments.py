@@ -45,7 +45,7 @@ def _blocks(
     A block is as spoofed as its most spoofed segment: its label and its score are the lowest of its segments.
     """
     if np.isnan(np.asarray(score, dtype=np.float64)).any():
-        raise DataError.of("nan-score/named", n=int(np.isnan(score).sum()), of=len(score))
+        raise DataError.of("nan-score", n=int(np.isnan(score).sum()), total=len(score))
     names, own = np.unique(np.asarray(utterance, dtype=object).astype(str), return_inverse=True)
     order = np.lexsort((np.asarray(segment, dtype=np.float64), own))
     begins = np.searchsorted(own[order], np.arange(len(names)))

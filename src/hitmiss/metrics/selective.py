@@ -202,7 +202,7 @@ def accuracy_at_coverage(
     PartialEstimate(1 over 2)
     """
     if not 0.0 < coverage <= 1.0:
-        raise UsageError.of("coverage-lie-excluded", coverage=coverage)
+        raise UsageError.of("out-of-range/up-to", name="coverage", low=0, high=1, found=coverage)
     j = _judged(label, decision, confidence, weight)
     return PartialEstimate(float(accuracy_at_coverage_of(j, coverage)), coverage * float(j.n_all))
 
@@ -227,7 +227,7 @@ def coverage_at_accuracy(
     PartialEstimate(0.5 over 4)
     """
     if not 0.0 < accuracy <= 1.0:
-        raise UsageError.of("accuracy-lie-excluded", accuracy=accuracy)
+        raise UsageError.of("out-of-range/up-to", name="accuracy", low=0, high=1, found=accuracy)
     j = _judged(label, decision, confidence, weight)
     return PartialEstimate(float(coverage_at_accuracy_of(j, accuracy)), float(j.n_all))
 

@@ -52,9 +52,9 @@ class TandemCosts:
     def __post_init__(self) -> None:
         priors, costs = (self.p_target, self.p_nontarget, self.p_spoof), (self.c_miss, self.c_fa, self.c_fa_spoof)
         if min(*priors, *costs) < 0 or abs(sum(priors) - 1) > 1e-10:
-            raise UsageError.of("priors-least-sum-costs", priors=priors, costs=costs)
+            raise UsageError.of("bad-prior/sum", priors=priors, costs=costs)
         if min(self.accept_all, self.reject_all) == 0:
-            raise UsageError.of("costs-system-accepts-all")
+            raise UsageError.of("bad-costs/trivial")
 
     @property
     def accept_all(self) -> float:
@@ -77,7 +77,7 @@ class AsvRates:
 
     def __post_init__(self) -> None:
         if not all(0 <= rate <= 1 for rate in (self.p_miss, self.p_fa, self.p_fa_spoof)):
-            raise UsageError.of("error-rates-fractions", self_2=self)
+            raise UsageError.of("bad-asv-rates", self_2=self)
 
 
 ASVSPOOF5_COSTS = TandemCosts()
@@ -151,11 +151,11 @@ def min_t_dcf(
     if not _all_present(curve.rejected):
         return float("nan")
     if len(curve.threshold) < 3:
-        raise DataError.of("cm-scores-fewer-distinct")
+        raise DataError.of("few-distinct-scores")
     fixed = costs.reject_all * asv.p_miss + costs.p_nontarget * costs.c_fa * asv.p_fa
     per_miss, per_spoof = costs.reject_all - fixed, costs.p_spoof * costs.c_fa_spoof * asv.p_fa_spoof
     if per_miss < 0:
-        raise DataError.of("errs-much-missing-target", asv=asv)
+        raise DataError.of("asv-too-weak", asv=asv)
     p_miss, p_fa = _rates(curve.rejected)
     cost = fixed + per_miss * p_miss + per_spoof * p_fa
     return float(cost.min() / (fixed + min(per_miss, per_spoof)))
@@ -172,7 +172,7 @@ def asv_rates(target: ArrayLike, nontarget: ArrayLike, spoof: ArrayLike, *, thre
     """
     scores = [_check_scores(s) for s in (target, nontarget, spoof)]
     if not all(len(s) for s in scores):
-        raise DataError.of("error-rates-asv-need")
+        raise DataError.of("asv-kinds")
     if threshold is None:
         curve = _curve(scores[:2], None, ties="official")
         p_miss, p_fa = _rates(curve.rejected)
@@ -291,7 +291,7 @@ def _rejected_up_to(threshold: Floats, score: Floats, weight: Floats) -> Floats:
 
 def _one_by_one(scores: list[Floats], weights: list[Floats]) -> _Curve:
     if any((w != np.round(w)).any() for w in weights):
-        raise UsageError.of("ties-official-walks-through-2")
+        raise UsageError.of("fractional-weights")
     repeated = [np.repeat(s, w.astype(np.intp)) for s, w in zip(scores, weights, strict=True)]
     kind = np.repeat(np.arange(len(repeated)), [len(s) for s in repeated])
     merged = np.concatenate(repeated)
@@ -319,20 +319,20 @@ def _check_pairs(
     cm: Sequence[ArrayLike], asv: Sequence[ArrayLike], weight: Sequence[ArrayLike] | None
 ) -> tuple[list[Floats], list[Floats], list[Floats] | None]:
     if len(cm) != 3 or len(asv) != 3:
-        raise UsageError.of("cm-asv-need-target", n_cm=len(cm), n_asv=len(asv))
+        raise UsageError.of("cm-asv-kinds", n_cm=len(cm), n_asv=len(asv))
     cm_scores, asv_scores = [_check_scores(s) for s in cm], [_check_scores(s) for s in asv]
     sizes = [len(s) for s in cm_scores], [len(s) for s in asv_scores]
     if sizes[0] != sizes[1]:
-        raise DataError.of("cm-asv-score-same", sizes=sizes[0], sizes_2=sizes[1])
+        raise DataError.of("cm-asv-trials", sizes=sizes[0], sizes_2=sizes[1])
     return cm_scores, asv_scores, _check_weights(cm_scores, weight) if weight is not None else None
 
 
 def _check_scores(score: ArrayLike) -> Floats:
     values = np.asarray(score, dtype=np.float64)
     if values.ndim != 1:
-        raise DataError.of("scores-flat-found-shape", shape=str(values.shape))
+        raise DataError.of("not-flat", name="scores", shape=str(values.shape))
     if np.isnan(values).any():
-        raise DataError.of("scores-nan", n=int(np.isnan(values).sum()), n_values=len(values))
+        raise DataError.of("nan-score", n=int(np.isnan(values).sum()), total=len(values))
     return values
 
 
@@ -340,5 +340,5 @@ def _check_weights(scores: Sequence[Floats], weight: Sequence[ArrayLike] | None)
     if weight is None:
         return [np.ones(len(s)) for s in scores]
     if len(weight) != len(scores):
-        raise UsageError.of("weight-needs-array-class", n_scores=len(scores), n_weight=len(weight))
+        raise UsageError.of("bad-weight/classes", n_scores=len(scores), n_weight=len(weight))
     return [np.asarray(check_weight(w, len(s)), dtype=np.float64) for w, s in zip(weight, scores, strict=True)]

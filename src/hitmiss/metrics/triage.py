@@ -255,7 +255,7 @@ def filtered_rate(filtered: ArrayLike, weight: ArrayLike | None = None) -> float
 def _share_of(marks: ArrayLike, name: str, weight: ArrayLike | None) -> float:
     flags = np.asarray(marks, dtype=np.float64)
     if flags.ndim != 1 or not ((flags == 0.0) | (flags == 1.0)).all():
-        raise DataError.of("unparsed-flat-column-verdict", name=name)
+        raise DataError.of("not-bits", name=name)
     weights = check_weight(weight, len(flags))
     return Rate(float(flags.sum()), len(flags)) if weights is None else Rate(float(flags @ weights), weights.sum())
 

@@ -77,12 +77,12 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
         known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
-        raise DataError.of("rows-label-beside-labels", n=n, word=quoted(word), known=known)
+        raise DataError.of("labels-name-no-class/shards", n=n, word=quoted(word), known=known)
     columns = tally.shards[0].facts.get("columns") if tally.shards else None
     if options.higher is None:
         refuse_other_direction(str(columns.get("score", "")) if isinstance(columns, Mapping) else "", reading)
     if (options.higher is not None and is_reversed(reading, options.higher)) != plan.turned:
-        raise DataError.of("first-rows-shards")
+        raise DataError.of("which-class/shards")
     return words
 
 
@@ -183,6 +183,6 @@ def keep_cells(tally: ShardTally, plan: ShardPlan) -> tuple[ShardTally, list[str
         cells = {cell: own for cell, own in cells.items() if cell[at] in wanted}
         n = sum(cell.total for cell in cells.values())
         if not n:
-            raise DataError.of("no-rows/row", name=name, values_2=values[0])
+            raise DataError.of("no-rows/where", name=name, values_2=values[0])
         said.append(f"where:{name}={' & '.join(values)}({n}/{whole})")
     return (replace(tally, cells=cells) if options.where else tally), said

@@ -64,7 +64,7 @@ class CoarseCells:
     def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: Counts, n_units: int) -> UnitSample:
         """Refuse: the trials of these cells are not known by their units (see `outofcore.units`)."""
         del rows, positive, unit, n_units
-        raise UsageError.of("drawing-units-needs-score")
+        raise UsageError.of("needs-every-trial/units")
 
     def _sample(self, positive: Rows, negative: Rows) -> tuple[Tally, RocSteps]:
         key = tuple(positive.tolist()), tuple(negative.tolist())
@@ -113,7 +113,7 @@ class CoarseCells:
         edges = (tally.positives + tally.negatives)[np.append(starts, len(tally.score))]
         rows = int(np.diff(edges)[is_open].sum())
         if rows * ROW_BYTES > self.memory:
-            raise DataError.of("about-trials-lie-where", rows=rows, rows_2=rows * ROW_BYTES / 1000000000.0 + 0.4)
+            raise DataError.of("needs-more-memory/trials", rows=rows, rows_2=rows * ROW_BYTES / 1000000000.0 + 0.4)
         first, last = first[is_open], last[is_open]
         return [_replaced(own, side, first, last, EXACT, ()) for own, side in zip(binned, sides, strict=True)]
 

@@ -22,9 +22,11 @@ def open_duckdb(place: str) -> Iterator[Query]:
     try:
         import duckdb
     except ImportError as error:
-        raise EnvironmentFault.of("duckdb-needs-package-duckdb", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="duckdb:", package="duckdb", install="hitmiss[duckdb]", error=error
+        ) from None
     if not Path(place).is_file():
-        raise DataError.of("missing-file/not", place=place)
+        raise DataError.of("missing-file", what="file", file=place)
     try:
         with duckdb.connect(place, read_only=True) as connection:
             yield lambda statement: answer_of(connection.sql(statement))
@@ -39,7 +41,9 @@ def open_spark(_: str) -> Iterator[Query]:
         import pyarrow  # noqa: F401  # answers are transferred as Arrow
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise EnvironmentFault.of("spark-needs-package-pyspark", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="spark:", package="pyspark", install="hitmiss[spark]", error=error
+        ) from None
     session = there = SparkSession.getActiveSession()
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL", "spark.ui.enabled": "false"}
     try:

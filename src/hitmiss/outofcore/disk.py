@@ -42,12 +42,10 @@ class Disk:
         """Refuse a folder that is not there, or that has no room for so many trials of so many bytes each."""
         base, size = self.folder or tempfile.gettempdir(), SPARE * each * trials
         if not Path(base).is_dir():
-            raise UsageError.of("no-such-folder", base=base)
+            raise UsageError.of("no-folder/scratch", base=base)
         free = shutil.disk_usage(base).free
         if trials > self.room and free < size:
-            raise EnvironmentFault.of(
-                "gb-temporary-disk-space", size=size / 1000000000.0, base=base, free=free / 1000000000.0
-            )
+            raise EnvironmentFault.of("no-room/needed", size=size / 1000000000.0, base=base, free=free / 1000000000.0)
 
     def moved(self, cells: Mapping[Cell, KeptKeys]) -> dict[Cell, KeptKeys]:
         """Write the keys of cells, which are in memory, into a file without a name, and return them as they are there."""

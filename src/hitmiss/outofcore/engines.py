@@ -192,7 +192,9 @@ def _database() -> tuple[Any, Any]:
     try:
         import duckdb
     except ImportError as error:
-        raise EnvironmentFault.of("duckdb-needs-package-pip", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="the engine duckdb", package="duckdb", install="hitmiss[duckdb]", error=error
+        ) from None
     return duckdb, duckdb.connect(config={"memory_limit": DUCKDB_MEMORY})
 
 

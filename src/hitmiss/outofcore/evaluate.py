@@ -106,7 +106,7 @@ def refuse_together(flag: str, others: Mapping[str, object]) -> None:
     """Refuse an option that needs all trials at once."""
     given = [name for name, value in others.items() if value]
     if given:
-        raise UsageError.of("needs-every-trial/once", given=given[0], flag=flag)
+        raise UsageError.of("needs-every-trial/stream", given=given[0], flag=flag)
 
 
 def memory_size(text: str) -> int:
@@ -148,7 +148,7 @@ def _table_of_key(key: str, engine: str | None) -> TableAddress:
 def _refuse_key(key: str | None) -> None:
     """Refuse a key where labels can no longer be joined, because trials were already counted."""
     if key is not None:
-        raise UsageError.of("key-of-counts/file-no")
+        raise UsageError.of("key-of-counts")
 
 
 @contextmanager

@@ -10,9 +10,8 @@ from hitmiss.core.finding import ERROR, WARNING, Entry
 _NO_ROWS = "which counts do not have; leave it out, or score the files without an engine or a cluster"
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "no-rows/row": Entry(ERROR, "no row has {name}={values_2}", fix="check {--where?}"),
+    "no-rows/where": Entry(ERROR, "no row has {name}={values_2}", fix="check {--where?}"),
     "engine-refused": Entry(ERROR, "{engine} does not answer: {quoted}"),
-    "missing-file/not": Entry(ERROR, "{place} is not there"),
     "no-spark": Entry(
         ERROR,
         "no Spark session could be started ({error})",
@@ -36,7 +35,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "inexact-step": Entry(ERROR, "{--step?} must be a power of two, so that rounding is exact; found {step}"),
     "taken-name": Entry(ERROR, "a slice cannot be called {taken!r}: the counts have a column of that name"),
     "table-name": Entry(ERROR, "{table}: {dialect} counts tables, not files", fix="give the name of one"),
-    "key-of-counts/file": Entry(ERROR, "a file of counts has no ids to join a key with", fix="leave it out"),
     "several-scores": Entry(
         ERROR, "a file of counts has one column of scores", fix="name it with {--column score=NAME}"
     ),
@@ -63,51 +61,39 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{table} has more than {most:,} different scores",
         fix="give more {--memory?}, or count scores that are rounded (hitmiss sql {--step?}, then {--counts?})",
     ),
-    "rows-label-beside-labels": Entry(
+    "labels-name-no-class/shards": Entry(
         ERROR,
         "{n:,} rows have the label {word}, which names no class beside other shards ({known})",
         fix="declare {--positive?} and {--negative?}, or {--positive-value?}",
     ),
-    "first-rows-shards": Entry(
+    "which-class/shards": Entry(
         ERROR,
         "the first rows of the shards do not show which class is positive",
         fix="declare it with {--positive?} and {--negative?}",
     ),
-    "drawing-units-needs-score": Entry(
+    "needs-every-trial/units": Entry(
         ERROR, "drawing units needs every score at once, and these are too many to keep", fix="raise {--memory?}"
     ),
-    "about-trials-lie-where": Entry(
+    "needs-more-memory/trials": Entry(
         ERROR,
         "about {rows:,} trials lie where the numbers are decided, which is more than the memory allowed",
         fix="raise {--memory?} to {rows_2:.1f}GB, or group by less",
     ),
-    "duckdb-needs-package-duckdb": Entry(
-        ERROR, "duckdb: needs the package 'duckdb' ({error}): pip install 'hitmiss[duckdb]'"
+    "no-folder/scratch": Entry(
+        ERROR, "{--scratch <base>}: there is no such folder", fix="make it, or name another one"
     ),
-    "spark-needs-package-pyspark": Entry(
-        ERROR, "spark: needs the package 'pyspark' ({error}): pip install 'hitmiss[spark]'"
-    ),
-    "no-such-folder": Entry(ERROR, "{--scratch <base>}: there is no such folder", fix="make it, or name another one"),
-    "gb-temporary-disk-space": Entry(
+    "no-room/needed": Entry(
         ERROR,
         "{size:.1f} GB of temporary disk space are needed and {base} has {free:.1f} GB",
         fix="name a folder with more room by {--scratch?}, or allow more by {--memory?}",
     ),
-    "duckdb-needs-package-pip": Entry(
-        ERROR, "{--engine?} duckdb needs a package ({error}): pip install 'hitmiss[duckdb]'"
-    ),
-    "key-not-joined-several": Entry(
-        ERROR, "a key is not joined with several runs at a time", fix="leave {--stream?} out"
-    ),
-    "key-changed-since-first": Entry(ERROR, "{name}: the key has changed since it was first read; begin again"),
-    "no-tally-merge": Entry(ERROR, "there is no tally to merge", fix="count at least one shard"),
-    "same-content-shard-given": Entry(
+    "key-of-runs/stream": Entry(ERROR, "a key is not joined with several runs at a time", fix="leave {--stream?} out"),
+    "changed-while-read/key": Entry(ERROR, "{name}: the key has changed since it was first read; begin again"),
+    "no-tally": Entry(ERROR, "there is no tally to merge", fix="count at least one shard"),
+    "shard-twice": Entry(
         ERROR, "{shard_name} has the same content as {seen}: the shard was given twice", fix="leave one out"
     ),
-    "sql-other-dialects-needs": Entry(
-        ERROR, "SQL of other dialects than {PLAIN} needs the package 'sqlglot' ({error}): pip install 'hitmiss[sql]'"
-    ),
-    "figures-some-units-alone": Entry(
+    "needs-every-trial/some-units": Entry(
         ERROR, "numbers of some units alone need every score, and these are too many", fix="raise {--memory?}"
     ),
     "needs-every-trial/bands": Entry(
@@ -115,7 +101,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "bands of numbers ({bands}) need the rows, which counts do not have",
         fix="leave them out, or score the files without an engine or a cluster",
     ),
-    "needs-every-trial/once": Entry(ERROR, "{given} needs every trial at once", fix="leave it or {flag} out"),
+    "needs-every-trial/stream": Entry(ERROR, "{given} needs every trial at once", fix="leave it or {flag} out"),
     "bad-memory": Entry(ERROR, "{--memory?} {size!r}: write a size of at least 10MB, as 500MB or 2GB"),
     "several-tables": Entry(ERROR, "one table is counted at a time", fix="give it alone"),
     "key-not-a-table/same": Entry(
@@ -123,22 +109,14 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "the key of a table is a table of the same database",
         fix="load {key} there (CREATE TABLE key AS SELECT * FROM '{key}'), and give {--key duckdb}:FILE#key",
     ),
-    "key-of-counts/file-no": Entry(
-        ERROR,
-        "a file of counts has no ids to join a {--key?} with: its labels are those that it was counted by",
-        fix="leave {--key?} out",
-    ),
     "other-engine": Entry(ERROR, "{files} is counted by {engine}", fix="leave {--engine?} {engine_2} out"),
     "counted-already": Entry(ERROR, "counts are counted already", fix="leave {--engine?} out"),
-    "asv-memory": Entry(
+    "needs-every-trial/asv": Entry(
         ERROR, "costs of a tandem with the trials of its ASV need every score in memory", fix="raise {--memory?}"
     ),
-    "unit-not-used/trials-drawn": Entry(
+    "unit-not-used/counted": Entry(
         WARNING,
         "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which may widen the intervals",
-    ),
-    "no-metric/counts": Entry(
-        ERROR, "say what to measure: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m min_dcf})"
     ),
     "needs-every-trial/protocol": Entry(
         ERROR, "the protocol {protocol} reads and measures its files as a whole", fix="leave {--stream?} out"

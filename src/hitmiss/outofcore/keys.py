@@ -111,7 +111,7 @@ def key_of(files: KeyFiles, options: ReadSpec) -> Key:
         side = _opened_key(files.paths, options, Diagnostics())
         for path, noted, found in zip(files.paths, files.sha256, _hashes_of(side), strict=True):
             if found != noted:
-                raise DataError.of("key-changed-since-first", name=Shard(path).name)
+                raise DataError.of("changed-while-read/key", name=Shard(path).name)
         _checked_key(files, side, options, Diagnostics())
     return _keys_read[files, repr(options)]
 
@@ -130,7 +130,7 @@ def open_key(
     """
     ledger, picks = Diagnostics(), opened[0].match.picks
     if set(options.runs) - {SYSTEM}:
-        raise UsageError.of("key-not-joined-several")
+        raise UsageError.of("key-of-runs/stream")
     paths = list(map(str, expand(given)))
     on_disk = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
     if on_disk > SMALL_KEY_BYTES:

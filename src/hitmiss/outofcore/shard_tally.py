@@ -101,7 +101,7 @@ def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> Sh
     if moved and waiting and disk is not None:
         waiting = [_moved(_merged(waiting), disk)]
     if not (moved or waiting):
-        raise DataError.of("no-tally-merge")
+        raise DataError.of("no-tally")
     merged = _merged([*moved, *waiting])
     _refuse_twice(merged)
     return merged
@@ -116,7 +116,7 @@ def _refuse_twice(merged: ShardTally) -> None:
     seen: dict[str, str] = {}
     for shard in merged.shards:
         if shard.sha256 and shard.sha256 in seen:
-            raise DataError.of("same-content-shard-given", shard_name=shard.name, seen=seen[shard.sha256])
+            raise DataError.of("shard-twice", shard_name=shard.name, seen=seen[shard.sha256])
         seen[shard.sha256] = shard.name
 
 

@@ -188,7 +188,13 @@ def compiled(plain: str, dialect: str, *, pretty: bool = False) -> str:
     try:
         import sqlglot
     except ImportError as error:
-        raise EnvironmentFault.of("sql-other-dialects-needs", PLAIN=PLAIN, error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package",
+            what=f"SQL of other dialects than {PLAIN}",
+            package="sqlglot",
+            install="hitmiss[sql]",
+            error=error,
+        ) from None
     return str(sqlglot.parse_one(plain, read=PLAIN).sql(dialect=dialect, identify=True, pretty=pretty))
 
 

@@ -170,7 +170,7 @@ def _of_rows(
         raise why
     spec = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
     if spec.pairs:  # files that are read in pieces are not taken apart by label
-        raise UsageError.of("needs-every-trial/once", given="--pair", flag="--stream")
+        raise UsageError.of("needs-every-trial/stream", given="--pair", flag="--stream")
     sources = expand(scores)
     noted = {str(path): stamp(str(path)) for path in sources}
     trials = read_side(sources, key, spec, design, means.memory)
@@ -217,7 +217,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     # files of trials have ids that can be matched
     refuse_what_needs_trials(design, wanted, columns, reads if means.are_counts else reads.changed(match=None))
     if means.are_counts and key is not None:
-        raise UsageError.of("key-of-counts/file")
+        raise UsageError.of("key-of-counts")
     if means.are_counts and reads.score_columns:
         raise UsageError.of("several-scores")
     shards = [Shard(str(path)) for path in expand(scores)]
@@ -271,13 +271,13 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     share = 1 if beyond is None else 2  # half of what is left is for the trials with their units
     trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory) // share, beyond)
     if len(units) == 1 and beyond is None and not means.are_elsewhere and _has_lone_unit(trials, units[0]):
-        raise UsageError.of("needs-every-trial/once", given=f"--unit {units[0]}", flag="--stream")
+        raise UsageError.of("needs-every-trial/stream", given=f"--unit {units[0]}", flag="--stream")
     if finished is not None:  # what the run records about itself
         trials = _titled(trials, Diagnostics([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
     if said.asv is not None:
         if trials.is_short:  # scores are kept exactly where a cost that is known before counting needs them
-            raise UsageError.of("asv-memory")
+            raise UsageError.of("needs-every-trial/asv")
         trials = with_verifier(trials, key, whole.protocol or Protocol(), said)
     unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
     trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)
@@ -336,7 +336,7 @@ def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
     if not unit:
         return []
     name, option = " × ".join(unit), ",".join(unit)
-    return [Remark.of("unit-not-used/trials-drawn", name=name, option=option)]
+    return [Remark.of("unit-not-used/counted", name=name, option=option)]
 
 
 def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec, scale: ScoreScale) -> list[Form]:
@@ -375,7 +375,7 @@ def _obstacles(
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the code and the values of everything that cannot be computed from counts."""
     if not wanted:
-        yield "no-metric/counts", {}
+        yield "no-metric/measure", {}
     if protocol is not None and (protocol.reader or protocol.measured_by):
         yield "needs-every-trial/protocol", {"protocol": protocol.name}
     if protocol is not None and (protocol.claims_speaker or protocol.split):

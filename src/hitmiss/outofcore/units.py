@@ -115,5 +115,5 @@ class UnitCells:
         """Return the groups that some cells are; a part of a group has no tally."""
         groups = np.unique(self.group[rows])
         if np.count_nonzero(np.isin(self.group, groups)) != len(rows):
-            raise UsageError.of("figures-some-units-alone")
+            raise UsageError.of("needs-every-trial/some-units")
         return groups

@@ -207,7 +207,7 @@ def probe_layers(
     1.0
     """
     if not layers:
-        raise DataError.of("no-layer-probe")
+        raise DataError.of("no-layers/probe")
     groups = None if groups is None else own_groups(groups)
     unit = None if unit is None else own_groups(unit)
     found = {
@@ -278,7 +278,9 @@ def _require_sklearn() -> None:
     try:
         import sklearn  # noqa: F401
     except ImportError as error:
-        raise EnvironmentFault.of("probe-needs-sklearn", error=str(error)) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="a probe", package="scikit-learn", install="hitmiss[probes]", error=error
+        ) from None
 
 
 def _fit_and_answer(x: Array, y: Array, new: Array, standardise: bool) -> tuple[Array, bool]:
@@ -363,23 +365,23 @@ def _check_embeddings(embeddings: ArrayLike) -> Array:
     if x.dtype not in (np.float32, np.float64):
         x = x.astype(np.float64)
     if x.ndim != 2 or 0 in x.shape:
-        raise DataError.of("embeddings-items-dimensions", shape=str(x.shape))
+        raise DataError.of("wrong-shape", name="embeddings", form="items × dimensions", shape=str(x.shape))
     if not np.isfinite(x).all():
         rows = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        raise DataError.of("embeddings-hold-nan-infinity", n_rows=len(rows), n_x=len(x), rows=rows[0])
+        raise DataError.of("not-finite/embeddings", n_rows=len(rows), n_x=len(x), rows=rows[0])
     if (x == x[0]).all():
-        raise DataError.of("all-embeddings-identical-nothing")
+        raise DataError.of("equal-embeddings")
     return x
 
 
 def _check_column(values: ArrayLike, what: str) -> Array:
     column = np.asarray(values)
     if column.ndim != 1:
-        raise DataError.of("flat-found-shape", what=what, shape=str(column.shape))
+        raise DataError.of("not-flat", name=what, shape=str(column.shape))
     missing = [i for i, v in enumerate(column.tolist()) if v is None or v != v]
     if missing:
         raise DataError.of(
-            "missing-first-position", n_missing=len(missing), n_column=len(column), what=what, missing=missing[0]
+            "missing-values", n_missing=len(missing), n_column=len(column), what=what, missing=missing[0]
         )
     return column.astype(str) if column.dtype == object else column
 
@@ -388,19 +390,19 @@ def _check_sizes(x: Array, y: Array, group: Array | None, unit: Array | None) ->
     sizes = {"embeddings": len(x), "labels": len(y)} | ({} if group is None else {"groups": len(group)})
     sizes |= {} if unit is None else {"units": len(unit)}
     if len(set(sizes.values())) > 1:
-        raise DataError.of("item-needs-embedding-label", sizes=sizes)
+        raise DataError.of("unequal-counts/probe", sizes=sizes)
 
 
 def _check_folds(y: Array, group: Array | None, folds: int) -> None:
     """Check that every class can occur in every fold."""
     if folds < 2:
-        raise UsageError.of("folds-least", folds=folds)
+        raise UsageError.of("out-of-range/least", name="folds", least=2, found=folds)
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
-        raise DataError.of("probe-needs-least-classes", y=y[0])
+        raise DataError.of("one-class/probe", y=y[0])
     of = "items"
     if group is not None:
         counts, of = np.array([len(np.unique(group[y == c])) for c in classes]), "groups"
     scarce = [f"{c} ({n})" for c, n in zip(classes, counts, strict=True) if n < folds]
     if scarce:
-        raise DataError.of("class-needs-least-many", of=of, folds=folds, scarce=tuple(scarce))
+        raise DataError.of("too-many-folds", of=of, folds=folds, scarce=tuple(scarce))

@@ -77,10 +77,10 @@ def shortcut_trials(manifest: Manifest, features: Sequence[Mapping[str, float]],
     half.
     """
     if not manifest.has_labels:
-        raise DataError.of("shortcut-probe-needs-labels")
+        raise DataError.of("no-labels/shortcut")
     label = (manifest.frame["label"] == manifest.positive).to_numpy()
     if label.all() or not label.any():
-        raise DataError.of("shortcut-probe-needs", label=manifest.frame["label"][0])
+        raise DataError.of("one-class", what="the shortcut probe")
     table = np.array([[row[name] for name in FEATURES] for row in features])
     groups = manifest.frame[unit].to_numpy() if unit is not None else np.arange(len(label))
     scores = {name: _turned(table[:, i], label) for i, name in enumerate(FEATURES)}
@@ -123,7 +123,7 @@ def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: A
     for held in np.unique(fold):
         train, test = fold != held, fold == held
         if label[train].all() or not label[train].any():
-            raise DataError.of("too-few-speakers-without")
+            raise DataError.of("too-few-speakers")
         middle, spread = table[train].mean(axis=0), table[train].std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         fit = fit_logistic((table[train] - middle) / spread, label[train], balanced=True)

@@ -246,7 +246,7 @@ def _form_of(metric_fn: MetricFunction) -> Form | None:
         return None
     form = form_of(entry, entry.defaults)
     if isinstance(form, OfCounts):
-        raise UsageError.of("needs-decisions-not-scores", entry_name=entry.name)
+        raise UsageError.of("metric-of-decisions", entry_name=entry.name)
     return form if isinstance(form, Form) else None
 
 
@@ -266,7 +266,7 @@ def is_bonafide(labels: Values, bonafide: Bonafide = None) -> NDArray[np.bool_]:
     if given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.isin(given, (0, 1)).all()):
         wrong = ~np.isin(given, (0, 1))
         if wrong.any():
-            raise DataError.of("integer-labels-bonafide-bonafide", given=given[wrong][0])
+            raise DataError.of("bad-bonafide", given=given[wrong][0])
         return np.asarray(given == int(_meant(bonafide, "integers", 0)))
     words = given.astype(str)
     named = bonafide if isinstance(bonafide, str) else "bonafide"
@@ -274,7 +274,7 @@ def is_bonafide(labels: Values, bonafide: Bonafide = None) -> NDArray[np.bool_]:
     if reading.problems:
         first = reading.problems[0]
         hint = f"; did you mean {first.meant!r}?" if first.meant else ""
-        raise DataError.of("labels-not-known-class", part=int((words == first.word).sum()), word=first.word, hint=hint)
+        raise DataError.of("unknown-label", part=int((words == first.word).sum()), word=first.word, hint=hint)
     return np.isin(words, reading.positive_words)
 
 
@@ -290,13 +290,13 @@ def _meant(bonafide: Bonafide, what: str, documented: int | bool) -> int | bool:
         )
         return documented
     if bonafide not in (0, 1):
-        raise UsageError.of("labels-bonafide-says-bona", what=what, bonafide=bonafide)
+        raise UsageError.of("bad-bonafide/word", what=what, bonafide=bonafide)
     return bool(bonafide) if isinstance(documented, bool) else int(bonafide)
 
 
 def _column(df: pd.DataFrame, name: str) -> pd.Series:
     if name not in df.columns:
-        raise UsageError.of("no-column-frame", name=name, columns=str(list(df.columns)))
+        raise UsageError.of("missing-column/frame", name=name, columns=str(list(df.columns)))
     return df[name]
 
 

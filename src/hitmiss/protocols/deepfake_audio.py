@@ -147,7 +147,7 @@ def _extracted(raw: Array, positive_index: int | None, outputs: OutputKind, form
     if outputs == "raw":
         raise UsageError.of("raw-outputs")
     if form not in ("probability", "log-odds"):
-        raise UsageError.of("scores-probability-log-odds", form=form)
+        raise UsageError.of("bad-score-form", form=form)
     if not np.size(raw):
         return np.zeros(0)
     found = to_log_odds(raw, positive_index=positive_index, kind=outputs)
@@ -162,7 +162,7 @@ def compute_eer(real_scores: ArrayLike, fake_scores: ArrayLike) -> tuple[float, 
     """
     real, fake = (np.asarray(s, dtype=np.float64).reshape(-1) for s in (real_scores, fake_scores))
     if not len(real) or not len(fake):
-        raise DataError.of("eer-needs-scores", n_real=len(real), n_fake=len(fake))
+        raise DataError.of("one-class/eer", n_real=len(real), n_fake=len(fake))
     return equal_error(np.repeat([1, 0], [len(real), len(fake)]), np.concatenate([real, fake]))
 
 
@@ -242,30 +242,30 @@ def save_score_file(path: str | Path, labels: ArrayLike, scores: ArrayLike, item
 
 def _plain(item: str) -> str:
     if any(c in item for c in '\t\n\r"'):
-        raise DataError.of("id-holds-tab-quote", item=item)
+        raise DataError.of("unwritable-id", first=repr(item), n=1)
     return item
 
 
 def _trials(labels: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
     label, score = np.asarray(labels).reshape(-1), np.asarray(scores, dtype=np.float64).reshape(-1)
     if len(label) != len(score):
-        raise DataError.of("labels-scores-equally-long", n_label=len(label), n_score=len(score))
+        raise DataError.of("unequal-length", names=("labels", "scores"), sizes=(len(label), len(score)))
     if not len(label):
         raise DataError.of("no-scores")
     wrong = ~np.isin(label, (0, 1))
     if label.dtype.kind not in "iubf" or wrong.any():
         found = label[wrong][0] if wrong.any() else label.dtype
-        raise DataError.of("labels-real-fake", found=found)
+        raise DataError.of("not-real-or-fake", found=found)
     if np.isnan(score).any():
         raise DataError.of(
-            "scores-nan-first-position", n=int(np.isnan(score).sum()), score=int(np.argmax(np.isnan(score)))
+            "nan-score/at", n=int(np.isnan(score).sum()), total=len(score), first=int(np.argmax(np.isnan(score)))
         )
     return label.astype(np.int64), score
 
 
 def _counts(label: NDArray[np.int64], score: Floats, threshold: float) -> Counts[float]:
     if threshold != threshold:
-        raise UsageError.of("threshold-number-found-nan")
+        raise UsageError.of("nan-threshold")
     return Counts.of(label, (score > threshold).astype(np.int64))
 
 
@@ -273,7 +273,7 @@ def _refuse_strange(scores: Floats) -> None:
     wrong = ~np.isfinite(scores)
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise DataError.of("model-gave-scores-nan", wrong=int(wrong.sum()), first=first)
+        raise DataError.of("not-finite/scores", wrong=int(wrong.sum()), first=first)
     at_ends = float(np.mean((scores == 0) | (scores == 1))) if len(scores) else 0.0
     if at_ends > 0.01:
         sys.stderr.write(

@@ -75,7 +75,7 @@ class Batches:
                 outputs.append(raw)
                 labels.append(label)
         if not labels:
-            raise DataError.of("loader-gave-no-clips")
+            raise DataError.of("no-clips")
         return np.concatenate(labels), np.concatenate(outputs), kind if settled is None else settled.kind
 
     def _look_first(self, ask: Callable[..., object], ready: Clip, raw: Array) -> None:
@@ -145,20 +145,20 @@ def split_batch(batch: object) -> tuple[Iterable[Clip], NDArray[np.int64]]:
     """Split `(audio, labels)` or `(audio, speaker, labels)` into audio and checked labels."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         size = len(batch) if isinstance(batch, tuple | list) else type(batch).__name__
-        raise DataError.of("batch-audio-labels-audio", size=size)
+        raise DataError.of("bad-batch", size=size)
     audio, labels = batch[0], batch[-1]
     label = np.asarray(labels.detach().cpu() if _is_tensor(labels) else labels).reshape(-1)
     if len(audio) != len(label):
-        raise DataError.of("batch-clips-labels", n_audio=len(audio), n_label=len(label))
+        raise DataError.of("bad-batch/lengths", n_audio=len(audio), n_label=len(label))
     if len(label) and not np.isin(label, (0, 1)).all():
-        raise DataError.of("labels-real-fake-2", label=label[~np.isin(label, (0, 1))][0])
+        raise DataError.of("not-real-or-fake", found=label[~np.isin(label, (0, 1))][0])
     return audio, label.astype(np.int64)
 
 
 def _one_row_a_clip(raw: Array, n: int) -> Array:
     rows = raw.reshape(n, -1) if raw.size and raw.size % n == 0 and (raw.ndim < 2 or raw.shape[0] == n) else raw
     if rows.ndim != 2 or len(rows) != n:
-        raise DataError.of("model-gave-shape-clips", shape=str(raw.shape), n=n)
+        raise DataError.of("output-shape", name="the model", shape=str(raw.shape), n=n, what="clips")
     return rows
 
 
@@ -169,7 +169,9 @@ def _rows(audio: Iterable[Clip]) -> list[Clip]:
         clips = [clip[0] for clip in clips]
     clips = [clip if hasattr(clip, "shape") else np.asarray(clip, dtype=np.float32) for clip in clips]
     if any(clip.ndim != 1 for clip in clips):
-        raise DataError.of("clip-channel-samples", shape=str(tuple(clips[0].shape)))
+        raise DataError.of(
+            "wrong-shape", name="a clip", form="one channel of samples", shape=str(tuple(clips[0].shape))
+        )
     return clips
 
 
@@ -187,9 +189,7 @@ def stacked(clips: list[Clip]) -> Clip:
     """Stack clips of equal length to a batch."""
     lengths = sorted({clip.shape[-1] for clip in clips})
     if len(lengths) > 1:
-        raise DataError.of(
-            "clips-batch-lengths-samples", n_lengths=len(lengths), lengths=lengths[0], lengths_2=lengths[-1]
-        )
+        raise DataError.of("bad-batch/uneven", n_lengths=len(lengths), lengths=lengths[0], lengths_2=lengths[-1])
     if _is_tensor(clips[0]):
         made: Clip = sys.modules["torch"].stack(clips)
         return made

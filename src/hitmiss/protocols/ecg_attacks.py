@@ -58,7 +58,7 @@ def predict_proba_single(model: object, x: ArrayLike) -> NDArray[np.float64]:
     """
     record = np.asarray(x)
     if record.ndim != 2:
-        raise DataError.of("record-sample-lead", shape=str(record.shape))
+        raise DataError.of("wrong-shape", name="one record", form="sample × lead", shape=str(record.shape))
     return np.asarray(predict_proba_batch(model, record[None])[0])
 
 
@@ -66,7 +66,7 @@ def predict_proba_batch(model: object, X: ArrayLike) -> NDArray[np.float64]:
     """Return the probabilities of records (record × sample × lead) as record × class."""
     signals = as_numbers(X)
     if signals.ndim != 3:
-        raise DataError.of("records-record-sample-lead", shape=str(signals.shape))
+        raise DataError.of("wrong-shape", name="records", form="record × sample × lead", shape=str(signals.shape))
     return as_classifier(model).proba(signals)
 
 
@@ -116,7 +116,7 @@ def _turned(x: ArrayLike, layout: str) -> NDArray[np.float64]:
         raise UnknownName("layout", layout, LAYOUTS)
     record = as_numbers(x)
     if record.ndim != 2:
-        raise DataError.of("record-sample-lead", shape=str(record.shape))
+        raise DataError.of("wrong-shape", name="one record", form="sample × lead", shape=str(record.shape))
     return record.T if layout == "lead_sample" else record
 
 
@@ -142,7 +142,7 @@ def _named(records: Records, classes: Sequence[str] | None) -> Records:
         tuple(classes) if classes is not None else CLASSES if width == len(CLASSES) else tuple(map(str, range(width)))
     )
     if records.model is not None and len(names) != width:
-        raise DataError.of("model-gives-outputs-classes", width=width, n_names=len(names))
+        raise DataError.of("output-count", name="the model", n=width, n_classes=len(names))
     records.classes = names
     return records
 
@@ -210,11 +210,9 @@ def run_attacks_on_samples(
     ids = list(range(len(signals))) if record_ids is None else list(record_ids)
     truth = np.asarray(y_true, dtype=np.float64)
     if not len(signals) == len(each) == len(ids):
-        raise UsageError.of(
-            "records-configurations-ids-needed", n_signals=len(signals), n_each=len(each), n_ids=len(ids)
-        )
+        raise UsageError.of("unequal-counts", n=len(signals), n_configs=len(each), n_each=len(ids), what="ids")
     if len(set(ids)) != len(ids):
-        raise DataError.of("records-same-id-draw")
+        raise DataError.of("duplicate-id/noise")
     records = _named(Records(signals, truth, fs, model, (), threshold, r_peaks, batch), classes)
     rngs = [noise_generator(seed, "attack", name, str(config)) for name, config in zip(ids, each, strict=True)]
     done = perform(records, range(len(signals)), each, rngs)
@@ -238,7 +236,7 @@ def _result(
     before = to_probability(records.clean[at])
     bits = records.bits(np.stack([before, after]))
     if records.y is None or records.y.shape[1] != len(before):
-        raise DataError.of("true-value-outputs-model", n_before=len(before))
+        raise DataError.of("bad-truth/outputs", n_before=len(before))
     about = {name: float(values[at]) for name, values in numbers.items()}
     target = records.target_of(config)
     aimed = None if target < 0 else bool(config.criterion(bits[:1], bits[1:], np.array([target]))[0])
@@ -276,13 +274,13 @@ def compute_global_metrics(
     """
     truth, proba = np.atleast_2d(np.asarray(y_true)), np.atleast_2d(np.asarray(y_proba, dtype=np.float64))
     if truth.shape != proba.shape:
-        raise DataError.of("truth-probabilities-shape", shape=str(truth.shape), shape_2=str(proba.shape))
+        raise DataError.of("bad-truth/shape", shape=str(truth.shape), shape_2=str(proba.shape))
     if ((proba < 0) | (proba > 1)).any():
-        raise DataError.of("probabilities-found-logits", proba=proba.min(), proba_2=proba.max())
+        raise DataError.of("not-probabilities", name="the outputs", low=proba.min(), high=proba.max())
     names = tuple(classes) if classes is not None else CLASSES if truth.shape[1] == len(CLASSES) else None
     names = tuple(str(k) for k in range(truth.shape[1])) if names is None else names
     if len(names) != truth.shape[1] or len(set(names)) != len(names) or "macro" in names:
-        raise DataError.of("classes-needs-name-own", shape=truth.shape[1], names=tuple(names))
+        raise DataError.of("class-names", shape=truth.shape[1], names=tuple(names))
     bits, undefined = binarize(proba, threshold), {}
     figures: dict[str, dict[str, float]] = {}
     for k, name in enumerate(names):

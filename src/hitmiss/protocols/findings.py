@@ -34,72 +34,40 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "thresholds are written into whole files, and only some rows were read",
         fix="leave {--where?} and {--dedupe?} out",
     ),
-    "needs-decisions-not-scores": Entry(
+    "metric-of-decisions": Entry(
         ERROR, "{entry_name} needs decisions, not scores", fix="decide at a threshold inside a function of your own"
     ),
-    "labels-not-known-class": Entry(ERROR, "{part} labels are {word!r}, which is not a known class{hint}"),
-    "labels-bonafide-says-bona": Entry(
+    "unknown-label": Entry(ERROR, "{part} labels are {word!r}, which is not a known class{hint}"),
+    "bad-bonafide/word": Entry(
         ERROR, "the labels are {what}; bonafide says which one is bona fide, found {bonafide!r}"
     ),
-    "no-column-frame": Entry(ERROR, "no column {name!r}; the frame has {columns}"),
-    "integer-labels-bonafide-bonafide": Entry(
-        ERROR, "integer labels are 0 and 1, and bonafide=0 or bonafide=1 says which; found {given}"
-    ),
-    "scores-probability-log-odds": Entry(ERROR, "scores are 'probability' or 'log-odds'; found {form!r}"),
-    "eer-needs-scores": Entry(ERROR, "an EER needs scores of both classes; found {n_real} real and {n_fake} fake"),
-    "id-holds-tab-quote": Entry(
-        ERROR, "the id {item!r} holds a tab, a quote or a line end; the file has no way to write it"
-    ),
-    "labels-scores-equally-long": Entry(ERROR, "labels and scores must be equally long; found {n_label} and {n_score}"),
+    "missing-column/frame": Entry(ERROR, "no column {name!r}; the frame has {columns}"),
+    "bad-bonafide": Entry(ERROR, "integer labels are 0 and 1, and bonafide=0 or bonafide=1 says which; found {given}"),
+    "bad-score-form": Entry(ERROR, "scores are 'probability' or 'log-odds'; found {form!r}"),
+    "one-class/eer": Entry(ERROR, "an EER needs scores of both classes; found {n_real} real and {n_fake} fake"),
     "no-scores": Entry(ERROR, "there are no scores"),
-    "labels-real-fake": Entry(ERROR, "labels are 1 (real) or 0 (fake); found {found!r}"),
-    "scores-nan-first-position": Entry(ERROR, "{n} scores are NaN, the first at position {score}"),
-    "model-gave-scores-nan": Entry(
+    "not-finite/scores": Entry(
         ERROR, "the model gave {wrong} scores that are NaN or infinite, the first for clip {first}"
     ),
-    "batch-audio-labels-audio": Entry(ERROR, "a batch is (audio, labels) or (audio, speaker, labels); found {size}"),
-    "batch-clips-labels": Entry(ERROR, "a batch has {n_audio} clips and {n_label} labels"),
-    "labels-real-fake-2": Entry(ERROR, "labels are 1 (real) or 0 (fake); found {label!r}"),
-    "model-gave-shape-clips": Entry(
-        ERROR, "the model gave the shape {shape} for {n} clips; one row per clip is expected"
-    ),
-    "clip-channel-samples": Entry(ERROR, "a clip is one channel of samples; found the shape {shape}"),
-    "clips-batch-lengths-samples": Entry(
+    "bad-batch": Entry(ERROR, "a batch is (audio, labels) or (audio, speaker, labels); found {size}"),
+    "bad-batch/lengths": Entry(ERROR, "a batch has {n_audio} clips and {n_label} labels"),
+    "bad-batch/uneven": Entry(
         ERROR,
         "the clips of a batch have {n_lengths} lengths ({lengths} to {lengths_2} samples)",
         fix="say cut_length=…",
     ),
-    "loader-gave-no-clips": Entry(ERROR, "the loader gave no clips"),
-    "record-sample-lead": Entry(ERROR, "one record is sample × lead; found the shape {shape}"),
-    "records-record-sample-lead": Entry(ERROR, "records are record × sample × lead; found the shape {shape}"),
-    "model-gives-outputs-classes": Entry(
-        ERROR, "the model gives {width} outputs and {n_names} classes are named", fix="name each of them"
-    ),
-    "records-configurations-ids-needed": Entry(
-        ERROR, "{n_signals} records, {n_each} configurations and {n_ids} ids; one each is needed"
-    ),
-    "records-same-id-draw": Entry(
+    "no-clips": Entry(ERROR, "the loader gave no clips"),
+    "duplicate-id/noise": Entry(
         ERROR, "two records have the same id, and would draw the same noise; each needs one of its own"
     ),
-    "true-value-outputs-model": Entry(
-        ERROR, "y_true must have one value for each of the {n_before} outputs of the model"
-    ),
-    "truth-probabilities-shape": Entry(
-        ERROR, "truth and probabilities must have one shape; found {shape} and {shape_2}"
-    ),
-    "probabilities-found-logits": Entry(
-        ERROR, "probabilities are 0 to 1; found {proba:g} to {proba_2:g}: are these logits?"
-    ),
-    "classes-needs-name-own": Entry(
+    "bad-truth/outputs": Entry(ERROR, "y_true must have one value for each of the {n_before} outputs of the model"),
+    "bad-truth/shape": Entry(ERROR, "truth and probabilities must have one shape; found {shape} and {shape_2}"),
+    "class-names": Entry(
         ERROR, "each of the {shape} classes needs a name of its own, none of them macro; found {names}"
     ),
-    "validation-test": Entry(
-        ERROR, "validation has {groups} and test has {groups_2}", fix="give both for the same ones"
-    ),
-    "thresholds-written-into-csv": Entry(
-        ERROR, "{path_name}: thresholds are written into .csv files", fix="convert it first"
-    ),
-    "rows-without-label-score": Entry(
+    "groups-differ": Entry(ERROR, "validation has {groups} and test has {groups_2}", fix="give both for the same ones"),
+    "not-csv": Entry(ERROR, "{path_name}: thresholds are written into .csv files", fix="convert it first"),
+    "lossy-write": Entry(
         ERROR, "{path_name}: rows without a label or score would be lost", fix="fix them before writing"
     ),
     "missing-column/language": Entry(
@@ -107,4 +75,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{file}: neither a column nor the name of the file says its language",
         fix="say which column it is with {--column group=NAME}",
     ),
+    "not-real-or-fake": Entry(ERROR, "labels are 1 (real) or 0 (fake); found {found!r}"),
 }

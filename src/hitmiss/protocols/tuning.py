@@ -74,7 +74,7 @@ def tune_files(
         else None
     )
     if other is not None and set(own.groups) != set(other.groups):
-        raise DataError.of("validation-test", groups=tuple(own.groups), groups_2=tuple(other.groups))
+        raise DataError.of("groups-differ", groups=tuple(own.groups), groups_2=tuple(other.groups))
     judged = other.trials if other else None
     rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged, guarantee=guarantee)
     if judged is not None and plan is not None and plan.bootstrap:
@@ -159,13 +159,13 @@ def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, s
     written: dict[Path, str] = {}
     for at, path in enumerate(tuning.test_paths):
         if path.suffix != WRITABLE:
-            raise UsageError.of("thresholds-written-into-csv", path_name=path.name)
+            raise UsageError.of("not-csv", path_name=path.name)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         rows = run.predictions.frame.filter(pl.col("file") == at)
         raw = run.predictions.raw[at]
         if rows.height != raw.height:
-            raise UsageError.of("rows-without-label-score", path_name=path.name)
+            raise UsageError.of("lossy-write", path_name=path.name)
         frame, note = _with_threshold(raw, rows, thresholds, run.predictions.titles[at], run.measured.header.scale)
         target = folder / path.name if folder is not None else path
         write_csv(frame, target, replaces_input=folder is None)

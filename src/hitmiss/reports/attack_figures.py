@@ -34,7 +34,7 @@ def _plain(axes: Axes) -> Axes:
 
 def _some(results: Sequence[AttackResult]) -> Sequence[AttackResult]:
     if not results:
-        raise DataError.of("no-results-draw")
+        raise DataError.of("nothing-to-draw/results")
     return results
 
 
@@ -117,13 +117,13 @@ def classwise_metric_bars(
 ) -> tuple[Figure, Axes]:
     """Draw one group of bars per class, one bar per condition; an undefined number has a cross instead of a bar."""
     if not metrics:
-        raise DataError.of("no-metrics-draw")
+        raise DataError.of("nothing-to-draw/metrics")
     figure, axes = _axes(ax, (6.4, 3.6))
     first = next(iter(metrics.values()))
     classes = [name for name in first if name != "macro"] + (["macro"] if "macro" in first else [])
     for condition, found in metrics.items():
         if set(found) != set(first):
-            raise DataError.of("about-other-classes-first", condition=condition, found=tuple(found), first=tuple(first))
+            raise DataError.of("other-classes/condition", condition=condition, found=tuple(found), first=tuple(first))
     if metric not in first[classes[0]]:
         raise UnknownName("metric of the bars", metric, first[classes[0]])
     width = 0.8 / len(metrics)

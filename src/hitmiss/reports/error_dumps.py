@@ -8,6 +8,7 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.finding import Option
 from hitmiss.io.write import spreadsheet_safe, write_csv
 from hitmiss.protocols.toxicity import Run
 
@@ -22,12 +23,12 @@ def errors_of(run: Run, group: str, texts: pl.DataFrame | None = None) -> pl.Dat
     `texts` (id, text and perhaps the group) adds the text to files that have none.
     """
     if not run.predictions.raw:
-        raise UsageError.of("files-not-kept-whole")
+        raise UsageError.of("run-not-whole")
     wrong = _wrong(run, group)
     raw = _rows_of(run, wrong)
     clash = [c for c in ("error_type", "margin") if c in raw.columns]
     if clash:
-        raise DataError.of("predictions-column-already-dump", clash=clash[0])
+        raise DataError.of("column-taken", clash=clash[0])
     if texts is not None and "text" not in raw.columns:
         raw = raw.insert_column(0, _texts(wrong["item"], texts, group))
     whole = raw.with_columns(wrong[name] for name in ADDED)
@@ -63,11 +64,11 @@ def _texts(items: pl.Series, texts: pl.DataFrame, group: str) -> pl.Series:
     own = texts.filter(pl.col("group").is_in([group, ""]))
     if own["item"].is_duplicated().any():
         twice = own.filter(own["item"].is_duplicated())["item"][0]
-        raise DataError.of("id-more-text", group=group, twice=twice)
+        raise DataError.of("duplicate-id/texts", group=group, twice=twice)
     found = pl.DataFrame({"item": items}).join(own, on="item", how="left", maintain_order="left")["text"]
     if found.null_count():
         lacking = items.filter(found.is_null())
-        raise DataError.of("wrongly-decided-ids", group=group, n_lacking=len(lacking), lacking=lacking[0])
+        raise DataError.of("errors-without-text", group=group, n_lacking=len(lacking), lacking=lacking[0])
     return found
 
 
@@ -84,10 +85,10 @@ def dump_errors(
     A group without mistakes gets a file with only a header, so that a dump of an earlier run is not taken for its own.
     """
     if most is not None and most < 0:
-        raise UsageError.of("not-negative", most=most)
+        raise UsageError.of("out-of-range/least", name=Option("max_errors"), least=0, found=most)
     directory = Path(folder)
     if directory.exists() and not directory.is_dir():
-        raise UsageError.of("file", folder=folder)
+        raise UsageError.of("is-file", folder=folder)
     directory.mkdir(parents=True, exist_ok=True)
     written: dict[Path, tuple[int, int]] = {}
     for group in run.groups:

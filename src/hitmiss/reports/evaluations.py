@@ -158,7 +158,7 @@ class Evaluation:
 def evaluations(sources: Sequence[RunData]) -> list[Evaluation]:
     """Combine files: those with the same protocol, metrics and number of trials are runs of one evaluation."""
     if not sources:
-        raise UsageError.of("nothing-report")
+        raise UsageError.of("nothing-to-report")
     groups: dict[tuple[object, ...], list[RunData]] = {}
     for source in sources:
         groups.setdefault(_kin(source.results), []).append(source)

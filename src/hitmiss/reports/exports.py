@@ -67,7 +67,7 @@ def export(sources: Sequence[RunData], how: Export) -> str | bytes:
     if how.to in ("latex", "markdown"):
         return "\n".join(_paper(evaluation, how) for evaluation in found)
     if len(found) > 1:
-        raise UsageError.of("takes-runs-protocol-same", to=how.to, n_found=len(found))
+        raise UsageError.of("mixed-protocols", to=how.to, n_found=len(found))
     results = _chosen(found[0].results, how.metrics)
     if how.to == "json":
         return results.to_json() + "\n"

@@ -95,7 +95,7 @@ def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[P
     """
     label, score = trials.label, trials.score
     if not (np.isfinite(score).any() and 0 < label.sum() < len(label)):
-        raise DataError.of("one-class/pictures")
+        raise DataError.of("one-class", what="a picture of scores")
     tally, head = Tally.of(label, score, effective_weights(trials)), trials.header
     points = operating_points(tally, threshold=float(np.nextafter(threshold, np.inf)))  # accepted are scores above it
     made: list[Display] = [

@@ -14,19 +14,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{item:,} items have two labels, the first is {item_2!r}: {told}; an item has one label: correct the files, or report on them one by one",
     ),
     "malformed-pictures": Entry(ERROR, "its pictures are not of the form that hitmiss writes: {error}"),
-    "figure-format": Entry(ERROR, "{name} must end in one of {FORMATS}"),
     "no-probe": Entry(ERROR, "these results hold no probe_accuracy", fix="make them with `hitmiss probe`"),
-    "figure-format/end": Entry(ERROR, "{target_name} must end in one of {FORMATS}"),
-    "missing-package/drawing": Entry(
-        ERROR, "drawing figures needs the package matplotlib ({error}): pip install 'hitmiss[plots]'"
-    ),
     "no-submission/file": Entry(ERROR, "the submission has no file for {missing}; it needs one named like each key"),
-    "option-count/given": Entry(
-        ERROR, "{--key?} was given {n_keys} times for {n_scored} score files", fix="give it once, or once per file"
-    ),
-    "option-count/given-times": Entry(
-        ERROR, "{--name?} was given {n_names} times for {n_paths} runs", fix="name each or none"
-    ),
     "unused-human": Entry(ERROR, "{--human <name>}: no run here is a triage of the items that people judged"),
     "no-results/folder": Entry(
         ERROR, "the folder {folder_name} holds no results", fix="write some there with `hitmiss score … -o`"
@@ -42,9 +31,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-results/export": Entry(ERROR, "{name} {kind}; an export takes what `hitmiss score … -o FILE` writes"),
     "no-results/holds-figure": Entry(ERROR, "{name} holds no number, so there is nothing to show"),
     "not-a-comparison": Entry(ERROR, "{name} is not of the form of a comparison: {error}"),
-    "one-class/pictures": Entry(ERROR, "pictures of scores need finite scores of both classes"),
     "mixed-runs": Entry(ERROR, "give results or files, not both; results.save(FILE) writes a file"),
-    "option-count/names": Entry(ERROR, "{n_called} names were given for {n_made} runs", fix="name each or none"),
     "mixed-runs/comparison": Entry(ERROR, "a comparison or a ranking has a page of its own: give one of them alone"),
     "not-results/report": Entry(
         ERROR,
@@ -55,50 +42,38 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "a PDF is printed by Chromium, and there is none here", fix="install it, or print the HTML page"
     ),
     "no-chromium/not": Entry(ERROR, "Chromium did not print the report: {stderr}"),
-    "takes-runs-protocol-same": Entry(
-        ERROR, "{to} takes runs of one protocol on the same trials; these are of {n_found} kinds"
-    ),
-    "nothing-report": Entry(ERROR, "there is nothing to report on"),
+    "mixed-protocols": Entry(ERROR, "{to} takes runs of one protocol on the same trials; these are of {n_found} kinds"),
+    "nothing-to-report": Entry(ERROR, "there is nothing to report on"),
     "needs-llr-scores-declared": Entry(
         ERROR,
         "{what} needs llr scores and these are declared {score_kind!r}",
         fix="declare the kind if you know better, or calibrate on a development set",
     ),
-    "not-curve-results-file": Entry(ERROR, "this is not the {cls_kind} curve of a results file: {error}"),
-    "unknown-kind-curve-known": Entry(ERROR, "unknown kind of curve {data!r}; known: {kinds}"),
-    "results-hold-no-attack": Entry(ERROR, "these results hold no {metric} of an attack at a strength"),
-    "no-finite-score-draw": Entry(ERROR, "there is no finite score to draw"),
-    "files-not-kept-whole": Entry(ERROR, "the files were not kept whole", fix="load the run with whole=True"),
-    "predictions-column-already-dump": Entry(
+    "malformed-curve": Entry(ERROR, "this is not the {cls_kind} curve of a results file: {error}"),
+    "malformed-curve/kind": Entry(ERROR, "unknown kind of curve {data!r}; known: {kinds}"),
+    "no-attack-numbers": Entry(ERROR, "these results hold no {metric} of an attack at a strength"),
+    "nothing-to-draw/scores": Entry(ERROR, "there is no finite score to draw"),
+    "run-not-whole": Entry(ERROR, "the files were not kept whole", fix="load the run with whole=True"),
+    "column-taken": Entry(
         ERROR, "the predictions have a column {clash!r} already, which the dump would add", fix="rename it"
     ),
-    "id-more-text": Entry(
+    "duplicate-id/texts": Entry(
         ERROR, "{group}: the id {twice!r} has more than one text", fix="give texts with a language column"
     ),
-    "wrongly-decided-ids": Entry(
+    "errors-without-text": Entry(
         ERROR, "{group}: {n_lacking:,} wrongly decided ids have no text, the first is {lacking!r}"
     ),
-    "not-negative": Entry(ERROR, "{--max_errors?} must not be negative; found {most}"),
-    "file": Entry(ERROR, "{folder} is a file", fix="name a folder for the errors"),
-    "raw-scores-state": Entry(ERROR, "raw scores state no probability", fix="calibrate them first"),
-    "no-answered-trial-confidence": Entry(ERROR, "no answered trial has a confidence"),
-    "no-3": Entry(ERROR, "there is no {kind} of this; there are {available}"),
-    "curves-over-strength-drawn": Entry(
-        ERROR, "curves over strength are drawn from results: measure the attacks first"
-    ),
-    "figures-end": Entry(ERROR, "figures end in one of {FORMATS}; found {ending!r}"),
-    "no-figure-trials": Entry(ERROR, "there is no {kind} figure of these trials; there are {kinds}"),
-    "xlsx-needs-package-xlsxwriter": Entry(
-        ERROR, "XLSX needs the package xlsxwriter: pip install 'hitmiss[xlsx]', or export to csv"
-    ),
-    "compares-other-runs-none": Entry(ERROR, "{name} compares other runs: none of its numbers is in these results"),
-    "no-take-sounds-images": Entry(ERROR, "there is no {path_name} to take sounds, images or signals from"),
-    "give-folder-manifest-npz": Entry(
+    "is-file": Entry(ERROR, "{folder} is a file", fix="name a folder for the errors"),
+    "raw-scores/state": Entry(ERROR, "raw scores state no probability", fix="calibrate them first"),
+    "no-confidence": Entry(ERROR, "no answered trial has a confidence"),
+    "no-figure/strength": Entry(ERROR, "curves over strength are drawn from results: measure the attacks first"),
+    "other-comparison": Entry(ERROR, "{name} compares other runs: none of its numbers is in these results"),
+    "bad-media-source": Entry(
         ERROR, "{--media <path_name>}: give a folder, a manifest ({TABLES}) or an .npz of signals"
     ),
-    "no-results-draw": Entry(ERROR, "there are no results to draw"),
-    "no-metrics-draw": Entry(ERROR, "there are no metrics to draw"),
-    "about-other-classes-first": Entry(ERROR, "{condition} is about other classes ({found}) than the first ({first})"),
+    "nothing-to-draw/results": Entry(ERROR, "there are no results to draw"),
+    "nothing-to-draw/metrics": Entry(ERROR, "there are no metrics to draw"),
+    "other-classes/condition": Entry(ERROR, "{condition} is about other classes ({found}) than the first ({first})"),
     "submission-rejected": Entry(ERROR, "{texts:lines}"),
     "no-curve": Entry(ERROR, "there is no curve to draw: every trial is {only}"),
     "no-curve/scores": Entry(ERROR, "no trial has a score"),
@@ -107,9 +82,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "these results do not know their trials, so there is no curve",
         fix="measure them here, or read a file that `hitmiss score -o` wrote",
     ),
-    "pictures": Entry(ERROR, "{file}: {error}"),
+    "pictures-refused": Entry(ERROR, "{file}: {error}"),
     "data-simulated": Entry(
         WARNING,
         "{name}: the data are simulated, as the README.txt beside them says; the numbers do not describe a real system",
     ),
+    "figure-format": Entry(ERROR, "{name} must end in one of {formats}"),
+    "no-figure": Entry(ERROR, "there is no {kind} of this; there are {known}"),
+    "option-count/names": Entry(ERROR, "{n:names} were given for {total:runs}", fix="name each or none"),
 }

@@ -117,7 +117,7 @@ def _sources(runs: Sequence[Given], keys: Sequence[str], measuring: Measuring, n
         raise UsageError.of("mixed-runs")
     called = list(names) or (["results"] if len(made) == 1 else [f"run {i + 1}" for i in range(len(made))])
     if len(called) != len(made):
-        raise UsageError.of("option-count/names", n_called=len(called), n_made=len(made))
+        raise UsageError.of("option-count/names", n=len(called), total=len(made))
     return [_source(run, name, measuring) for run, name in zip(made, called, strict=True)]
 
 

@@ -55,7 +55,9 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise EnvironmentFault.of("missing-package/drawing", error=error) from None
+        raise EnvironmentFault.of(
+            "missing-package", what="drawing figures", package="matplotlib", install="hitmiss[plots]", error=error
+        ) from None
 
 
 def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
@@ -65,7 +67,7 @@ def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
 
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise UsageError.of("figure-format/end", target_name=target.name, FORMATS=tuple(FORMATS))
+        raise UsageError.of("figure-format", name=target.name, formats=tuple(FORMATS))
     whole = cast("Figure", getattr(figure, "figure", None) or figure)
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(target.suffix.lower(), {})
     with rc_context(STYLE):

@@ -170,11 +170,11 @@ def finder_at(place: str | Path) -> MediaFinder:
     if path.is_dir():
         return FileFinder(path)
     if not path.is_file():
-        raise UsageError.of("no-take-sounds-images", path_name=path.name)
+        raise UsageError.of("missing-file", what="folder or file of media", file=path.name)
     if path.suffix == ".npz":
         return SignalFinder(path)
     if path.suffix.lower() not in TABLES:
-        raise UsageError.of("give-folder-manifest-npz", path_name=path.name, TABLES=tuple(TABLES))
+        raise UsageError.of("bad-media-source", path_name=path.name, TABLES=tuple(TABLES))
     manifest = read_manifest(str(path), are_labels_read=False)
     return FileFinder(path.parent, dict(zip(manifest.items, manifest.frame["file"].to_list(), strict=True)))
 

@@ -140,7 +140,7 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, o
     except InvalidField as fault:
         raise artifacts.malformed("pictures", fault) from None
     except DataError as error:
-        found = Finding("pictures", values={"file": Path(path).name, "error": error.found})
+        found = Finding("pictures-refused", values={"file": Path(path).name, "error": error.found})
         raise DataError.coded(found, error.code) from None
 
 
@@ -160,5 +160,5 @@ def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
 def read_display(data: Mapping[str, object]) -> Display:
     """Read a display of any kind from its JSON form."""
     if data.get("kind") not in KINDS:
-        raise DataError.of("unknown-kind-curve-known", data=data.get("kind"), kinds=tuple(KINDS))
+        raise DataError.of("malformed-curve/kind", data=data.get("kind"), kinds=tuple(KINDS))
     return KINDS[str(data["kind"])].from_dict(data)

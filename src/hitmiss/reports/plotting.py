@@ -49,7 +49,7 @@ class Plots:
         """Draw one kind of figure; None: the first that is available."""
         available = self.kinds
         if not available or (kind is not None and kind not in available):
-            raise UsageError.of("no-3", kind=kind or "figure", available=", ".join(available) or "none")
+            raise UsageError.of("no-figure", kind=kind or "figure", known=", ".join(available) or "none")
         return self._drawn(kind or available[0], ax)
 
     @property
@@ -92,14 +92,14 @@ class Plots:
     def robustness(self, metric: str = "robust_accuracy", ax: Axes | None = None) -> Axes | Drawn:
         """Draw a figure of an attack run over strength."""
         if isinstance(self._of, Trials):
-            raise UsageError.of("curves-over-strength-drawn")
+            raise UsageError.of("no-figure/strength")
         drawn = RobustnessDisplay.from_results(self._of, metric).plot(ax=ax)
         return drawn if ax is not None else Drawn(drawn)
 
     def save(self, folder: str | Path, ending: str = ".svg") -> list[Path]:
         """Write every available figure into a folder as .svg, .pdf or .png."""
         if ending not in FORMATS:
-            raise UsageError.of("figures-end", FORMATS=tuple(FORMATS), ending=ending)
+            raise UsageError.of("figure-format", name=ending, formats=tuple(FORMATS))
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         paths = [target / f"{kind}{ending}" for kind in self.kinds]
@@ -112,6 +112,6 @@ class Plots:
         """Draw all runs into the same axes, each under its name if there are several."""
         found = [(", ".join(p.run.values()), display) for p in self._pictures if (display := p.of(kind)) is not None]
         if not found:
-            raise DataError.of("no-figure-trials", kind=kind, kinds=", ".join(self.kinds) or "none")
+            raise DataError.of("no-figure", kind=kind, known=", ".join(self.kinds) or "none")
         drawn = together(kind, found, ax)
         return drawn if ax is not None else Drawn(drawn)

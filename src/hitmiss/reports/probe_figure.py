@@ -27,7 +27,7 @@ def plot_probe(results: Results, path: str | Path) -> None:
 def check_format(path: str | Path) -> None:
     """Refuse an extension that is not a picture format, before any work is done."""
     if Path(path).suffix.lower() not in FORMATS:
-        raise UsageError.of("figure-format", name=Path(path).name, FORMATS=tuple(FORMATS))
+        raise UsageError.of("figure-format", name=Path(path).name, formats=tuple(FORMATS))
 
 
 def probe_figure(results: Results) -> Figure:

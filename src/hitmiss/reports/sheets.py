@@ -80,8 +80,10 @@ def workbook(shown: pl.DataFrame, facts: Sequence[tuple[str, str]]) -> bytes:
     """Return a workbook of one table, with facts about it on a second sheet."""
     try:
         import xlsxwriter
-    except ImportError:
-        raise EnvironmentFault.of("xlsx-needs-package-xlsxwriter") from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="XLSX", package="xlsxwriter", install="hitmiss[xlsx]", error=error
+        ) from None
     packed = io.BytesIO()
     settings = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(packed, settings) as book:

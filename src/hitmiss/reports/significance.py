@@ -44,7 +44,7 @@ def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError.of("not-a-comparison", name=Path(path).name, error=error) from None
     if not any(_belongs(data, e) for e in estimates):
-        raise DataError.of("compares-other-runs-none", name=Path(path).name)
+        raise DataError.of("other-comparison", name=Path(path).name)
     return made
 
 

@@ -12,7 +12,7 @@ from hitmiss.core import progress
 from hitmiss.core.columns import user_name
 from hitmiss.core.design import Design, TriageRules, parse_by
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.finding import Remark
+from hitmiss.core.finding import Option, Remark
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
@@ -70,9 +70,9 @@ def open_sources(
     }
     scored = [p for p in paths if not is_results(p)]
     if len(keys) not in (0, 1, len(scored)):
-        raise UsageError.of("option-count/given", n_keys=len(keys), n_scored=len(scored))
+        raise UsageError.of("option-count", option=Option("key"), n=len(keys), total=len(scored))
     if names and len(names) != len(paths):
-        raise UsageError.of("option-count/given-times", n_names=len(names), n_paths=len(paths))
+        raise UsageError.of("option-count/names", n=len(names), total=len(paths))
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
     called = list(names) or [_short(n, p) for n, p in zip(name_runs(paths), paths, strict=True)]
     pairs = list(zip(paths, called, strict=True))

@@ -98,14 +98,14 @@ def _chosen_rows(frame: pl.DataFrame, cells: Mapping[str, str], text: str) -> pl
         raise DataError.of("no-rows", text=text, cells=", ".join((f"{k}={v}" for k, v in cells.items())))
     if "target" in frame.columns and frame["target"].n_unique() > 1:
         several = ", ".join(sorted(frame["target"].unique())[:5])
-        raise UsageError.of("asks-several-questions-item", text=text, several=several, several_2=several.split(",")[0])
+        raise UsageError.of("several-questions", text=text, several=several, several_2=several.split(",")[0])
     return frame
 
 
 def ids_of(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
     found = [item_id(row) for row in rows]
     if not all(found):
-        raise DataError.of("row-without-id-item", name=name, IDS=tuple(IDS))
+        raise DataError.of("no-id", name=name, IDS=tuple(IDS))
     return found
 
 
@@ -139,7 +139,7 @@ def _categories(frame: pl.DataFrame, wish: Wish, positive: str, negative: str) -
         return [_class(text, positive, negative) for text in frame["decision"]]
     if wish.items or ALL in wish.verdicts:
         return [""] * frame.height
-    raise DataError.of("no-verdicts-go")
+    raise DataError.of("no-verdicts/review")
 
 
 def _class(text: str, positive: str, negative: str) -> str:
@@ -152,11 +152,11 @@ def _class(text: str, positive: str, negative: str) -> str:
 
 def _by_scores(frame: pl.DataFrame, bands: Bands, named: Header, is_negated: bool) -> list[str]:
     if "score" not in frame.columns:
-        raise UsageError.of("needs-column-score")
+        raise UsageError.of("missing-column/score")
     scores = frame["score"].cast(pl.Float64, strict=False)
     lacking = scores.fill_null(float("nan")).is_nan()
     if lacking.any():
-        raise DataError.of("rows-no-score-number", n_lacking=len(lacking.arg_true()))
+        raise DataError.of("not-a-number/score", n_lacking=len(lacking.arg_true()))
     if is_negated:  # a higher score means the negative class: the same rule, seen from the other side
         return [named.positive if s <= bands.low else named.negative if s > bands.high else UNCERTAIN for s in scores]
     return [named.negative if s < bands.low else named.positive if s >= bands.high else UNCERTAIN for s in scores]

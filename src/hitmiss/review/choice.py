@@ -45,7 +45,7 @@ def choose(run: str, wish: Wish, library: Library, dataset: str | None = None) -
         found = Finding("items-not-shown", values={"n": len(faults), "total": len(ids)})
         raise DataError.coded(found, faults[0].kind).with_faults(faults)
     if not entries:
-        raise DataError.of("nothing-review-no-item")
+        raise DataError.of("nothing-to-review/shown")
     order = generator(wish.seed, "review").permutation(len(entries)).tolist()
     entries = [entries[i] for i in order]
     pinned = {
@@ -75,10 +75,10 @@ def _wanted(answered: Answered, wish: Wish) -> list[str]:
         kinds = [_kind(word, answered) for word in wish.verdicts]
         ids = answered.frame.filter(pl.col("said").is_in(kinds))["item"].unique(maintain_order=True).to_list()
         if not ids:
-            raise DataError.of("no-item-called-nothing", answered_name=answered.name, kinds=" or ".join(kinds))
+            raise DataError.of("nothing-to-review/called", answered_name=answered.name, kinds=" or ".join(kinds))
     if wish.sample is not None:
         if not 1 <= wish.sample <= len(ids):
-            raise UsageError.of("items-draw", sample=wish.sample, n_ids=len(ids))
+            raise UsageError.of("too-few-items", sample=wish.sample, n_ids=len(ids))
         drawn = generator(wish.seed, "review-sample").choice(len(ids), size=wish.sample, replace=False)
         ids = [ids[i] for i in sorted(drawn.tolist())]
     return ids
@@ -135,9 +135,9 @@ def _source(item: str, rows: Sequence[Mapping[str, str]], wish: Wish, library: L
             return kind, library.text(source) if kind == TEXT else source
     text = next((row[n] for row in rows for n in ((wish.media,) if wish.media else TEXTS) if row.get(n)), None)
     if text is None:
-        raise DataError.of("no-row-says-shows")
+        raise DataError.of("no-media")
     if len(text) > LONGEST_TEXT:
-        raise DataError.of("text-letters-most-shown", n_text=len(text), LONGEST_TEXT=LONGEST_TEXT)
+        raise DataError.of("text-too-long", n_text=len(text), LONGEST_TEXT=LONGEST_TEXT)
     return TEXT, text
 
 

@@ -35,11 +35,11 @@ class Ecg:
     def __post_init__(self) -> None:
         n, samples = self.signal.shape if self.signal.ndim == 2 else (0, 0)
         if not (1 <= n <= MOST_LEADS and samples >= 2 and np.isfinite(self.signal).all()):
-            raise DataError.of("ecg-leads-samples-without", MOST_LEADS=MOST_LEADS, shape=str(self.signal.shape))
+            raise DataError.of("bad-ecg", MOST_LEADS=MOST_LEADS, shape=str(self.signal.shape))
         if not 0 < self.fs <= 100_000 or samples / self.fs > MOST_SECONDS:
-            raise DataError.of("ecg-lasts-most-seconds", MOST_SECONDS=MOST_SECONDS, samples=samples, fs=self.fs)
+            raise DataError.of("bad-ecg/long", MOST_SECONDS=MOST_SECONDS, samples=samples, fs=self.fs)
         if len(self.leads) != n:
-            raise DataError.of("leads-names", n=n, n_leads=len(self.leads))
+            raise DataError.of("lead-names/count", n=n, n_leads=len(self.leads))
 
     @classmethod
     def of(cls, array: NDArray[np.generic], fs: float, leads: tuple[str, ...] | None = None) -> Ecg:

@@ -76,9 +76,9 @@ class Library:
         found = media_type(head)
         kind = found[0] if found else ECG if head.startswith(NUMPY) else TEXT if path.suffix.lower() == ".txt" else None
         if kind is None:
-            raise DataError.of("none-png-jpeg-webp", path_name=path.name)
+            raise DataError.of("unknown-media", path_name=path.name)
         if path.stat().st_size > MOST_BYTES[kind]:
-            raise DataError.of("larger-mib-file-kind", path_name=path.name, MOST_BYTES=MOST_BYTES[kind] >> 20)
+            raise DataError.of("media-too-large", path_name=path.name, MOST_BYTES=MOST_BYTES[kind] >> 20)
         if kind == IMAGE:
             _check_picture(path)
         elif kind == ECG:
@@ -92,7 +92,7 @@ class Library:
         path = self._path(source)
         found = media_type(_head(path))
         if found is None or path.stat().st_size > MOST_BYTES[found[0]]:
-            raise DataError.of("no-longer-picture-sound", path_name=path.name)
+            raise DataError.of("media-changed", path_name=path.name)
         return File(path, *found)
 
     def text(self, source: str) -> str:
@@ -101,7 +101,7 @@ class Library:
         try:
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
-            raise DataError.of("not-utf-text", path_name=path.name) from None
+            raise DataError.of("not-utf8", file=path.name) from None
 
     def ecg(self, source: str) -> Ecg:
         """Return an ECG from a `.npy` file, or a record of the recordings."""
@@ -109,27 +109,27 @@ class Library:
 
         if self.recordings is not None:
             if source not in self.recordings.ids:
-                raise DataError.of("recordings-no-record", source=source)
+                raise DataError.of("no-such-record/media", source=source)
             return Ecg.of(self.recordings.x[self.recordings.ids.index(source)], self.recordings.fs)
         if self.fs is None:
-            raise UsageError.of("npy-file-not-say")
+            raise UsageError.of("no-sample-rate", name="a .npy file")
         path = self._path(source)
         try:
             array = np.load(path, allow_pickle=False)
         except Exception as error:  # numpy parses the header as Python code: errors of any kind
             raise DataError.of("not-plain-array", path_name=path.name, error=error) from None
         if array.dtype.kind not in "iuf":
-            raise DataError.of("holds-not-numbers", path_name=path.name, dtype=array.dtype)
+            raise DataError.of("not-numeric", name=path.name, found=array.dtype)
         return Ecg.of(array, self.fs)
 
     def _path(self, source: str) -> Path:
         if self.root is None:
-            raise UsageError.of("no-folder-look-media")
+            raise UsageError.of("no-folder/media")
         if "\0" in source or "://" in source or source.lower().startswith("file:"):
-            raise DataError.of("no-path-file-below", source=source)
+            raise DataError.of("path-outside/media", source=source)
         path = inside(self.root, source)
         if not path.is_file():
-            raise DataError.of("no-file-3", source=source)
+            raise DataError.of("missing-file", what="file", file=source)
         return path
 
 
@@ -145,15 +145,17 @@ def _check_picture(path: Path) -> None:
         with image.open(path, formats=("PNG", "JPEG", "WEBP")) as picture:
             width, height = picture.size
     except (image.DecompressionBombError, image.UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
-        raise DataError.of("not-picture-shown", path_name=path.name, error=" ".join(str(error).split())) from None
+        raise DataError.of("not-a-picture/shown", path_name=path.name, error=" ".join(str(error).split())) from None
     if width * height > MOST_PIXELS:
         raise DataError.of(
-            "pixels-most-shown", path_name=path.name, width=width, height=height, MOST_PIXELS=MOST_PIXELS
+            "picture-too-large/shown", path_name=path.name, width=width, height=height, MOST_PIXELS=MOST_PIXELS
         )
 
 
 def _need_pillow() -> ModuleType:
     try:
         return import_module("PIL.Image")
-    except ImportError:
-        raise EnvironmentFault.of("pictures-need-package-pillow") from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="a picture", package="pillow", install="hitmiss[review]", error=error
+        ) from None

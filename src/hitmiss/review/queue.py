@@ -140,7 +140,7 @@ def check(verdict: str, note: str) -> None:
     if verdict not in VERDICTS:
         raise UnknownName("verdict", verdict, VERDICTS)
     if len(note) > LONGEST_NOTE:
-        raise UsageError.of("note-most-letters", LONGEST_NOTE=LONGEST_NOTE, n_note=len(note))
+        raise UsageError.of("note-too-long", LONGEST_NOTE=LONGEST_NOTE, n_note=len(note))
 
 
 def spent(db: sqlite3.Connection, who: Reviewer, at: int, seconds: float | None, now: float) -> float | None:

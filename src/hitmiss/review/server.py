@@ -31,7 +31,7 @@ def serve(
 ) -> None:
     """Serve a review until interrupted. `ready` is called with the address once it can be opened."""
     if not is_loopback(host) and not allow_remote:
-        raise UsageError.of("reached-other-machines-needs", host=host)
+        raise UsageError.of("remote-not-allowed", host=host)
     uvicorn, _ = _need("uvicorn"), _need("starlette")
     # an extra host name means that others connect, for example through a proxy: they need the token too
     token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file or names else None
@@ -63,9 +63,7 @@ def _bound(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise EnvironmentFault.of(
-            "cannot-listen-port", host=host, port=port, strerror=error.strerror or error
-        ) from None
+        raise EnvironmentFault.of("port-taken", host=host, port=port, strerror=error.strerror or error) from None
     listener.listen(128)
     return listener
 
@@ -73,5 +71,7 @@ def _bound(host: str, port: int) -> socket.socket:
 def _need(package: str) -> ModuleType:
     try:
         return import_module(package)
-    except ImportError:
-        raise EnvironmentFault.of("page-needs-package-pip", package=package) from None
+    except ImportError as error:
+        raise EnvironmentFault.of(
+            "missing-package", what="the page", package=package, install="hitmiss[review]", error=error
+        ) from None

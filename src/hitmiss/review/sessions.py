@@ -79,5 +79,5 @@ def token_of(path: Path) -> str:
             file.write(secrets.token_urlsafe(24) + "\n")
     token = path.read_text(encoding="utf-8").strip()
     if len(token) < SHORTEST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
-        raise DataError.of("token-line-least-plain", path_name=path.name, SHORTEST_TOKEN=SHORTEST_TOKEN)
+        raise DataError.of("bad-token", path_name=path.name, SHORTEST_TOKEN=SHORTEST_TOKEN)
     return token

@@ -158,7 +158,7 @@ class Store:
         who = self.sign_in(name, now)
         with self.change() as db:
             if db.execute("SELECT 1 FROM verdicts WHERE reviewer = ?", (who.id,)).fetchone():
-                raise UsageError.of("given-verdicts-cannot-adjudicate", who_name=who.name)
+                raise UsageError.of("not-adjudicator/judged", who_name=who.name)
             db.execute("UPDATE reviewers SET role = ? WHERE id = ?", (ADJUDICATOR, who.id))
             db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
 
@@ -171,7 +171,7 @@ def cleaned(name: str) -> str:
     """
     shown = " ".join(unicodedata.normalize("NFKC", name).split())
     if not shown or len(shown) > LONGEST_NAME or not shown.isprintable():
-        raise UsageError.of("name-letters-seen", LONGEST_NAME=LONGEST_NAME)
+        raise UsageError.of("bad-reviewer-name", LONGEST_NAME=LONGEST_NAME)
     return shown
 
 
@@ -190,4 +190,4 @@ def _broken(error: sqlite3.DatabaseError | str) -> HitmissError:
 
 
 def _unwritten(error: sqlite3.OperationalError) -> EnvironmentFault:
-    return EnvironmentFault.of("review-not-written-read", error=error)
+    return EnvironmentFault.of("review-unwritten", error=error)

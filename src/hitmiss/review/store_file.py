@@ -42,7 +42,7 @@ def open_store(path: str | Path) -> Store:
     """Open a review that was started; refuse any other file with an error message."""
     path = Path(path)
     if not path.is_file():
-        raise UsageError.of("no-review-begin-hitmiss", path_name=path.name)
+        raise UsageError.of("no-review", path_name=path.name)
     connection = _connect(path)
     try:
         application, version = (
@@ -50,11 +50,11 @@ def open_store(path: str | Path) -> Store:
         )
     except sqlite3.DatabaseError:
         connection.close()
-        raise DataError.of("not-review-not-sqlite", path_name=path.name) from None
+        raise DataError.of("not-a-review", path_name=path.name) from None
     if application != APPLICATION or version != SCHEMA:
         connection.close()
         found = f"schema {version}" if application == APPLICATION else "another program's tables"
-        raise DataError.of("holds-version-hitmiss-reads", path_name=path.name, found=found, SCHEMA=SCHEMA)
+        raise DataError.of("review-schema", path_name=path.name, found=found, SCHEMA=SCHEMA)
     return Store(path, connection)
 
 
@@ -66,12 +66,12 @@ def begin(path: str | Path, config: Mapping[str, object], entries: Sequence[Entr
         differing = differences(store.config, wanted)
         if differing:
             store.close()
-            raise IncompleteRun.of("begun-another-way", path_name=path.name, differing="; ".join(differing))
+            raise IncompleteRun.of("begun-otherwise", path_name=path.name, differing="; ".join(differing))
         return store
     if not entries:
-        raise DataError.of("nothing-review-no-item-2")
+        raise DataError.of("nothing-to-review")
     if not path.parent.is_dir():
-        raise UsageError.of("no-folder-keep-review", parent=path.parent)
+        raise UsageError.of("no-folder/review", parent=path.parent)
     _create(path, wanted, entries)
     return open_store(path)
 
@@ -109,5 +109,5 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
     except sqlite3.DatabaseError:
         connection.close()
-        raise DataError.of("not-review-not-sqlite", path_name=path.name) from None
+        raise DataError.of("not-a-review", path_name=path.name) from None
     return connection

@@ -279,7 +279,7 @@ def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[
                 Breach("different attacks", f"{name} was another attack in {names[1]}", (str(said[0]), str(said[1])))
             )
     if wrong and not force:
-        raise DataError.of("incomparable", names=names[0], names_2=names[1], wrong="; ".join(map(str, wrong[:SHOWN])))
+        raise DataError.of("incomparable", first=names[0], second=names[1], wrong="; ".join(map(str, wrong[:SHOWN])))
     found: list[str] = [Remark.of("comparison-forced/invalid", breach=breach) for breach in wrong]
     if not all(told):
         found.append("different attacks? Not both runs record the settings of their attacks, so this was not checked")

@@ -66,19 +66,19 @@ class Campaign:
         """Split the trials; refuse records that some attack lacks, or classes that some record lacks."""
         for name in ("attack", "strength"):
             if name not in trials.header.runs:
-                raise DataError.of("trials-no-run-column", name=name)
+                raise DataError.of("no-run-column/attack", name=name)
         frame = trials.frame.sort("item", "target")
         runs = frame.select(trials.header.runs).unique(maintain_order=False).sort("attack", "strength").to_dicts()
         parts = [(run, frame.filter(*(pl.col(k) == v for k, v in run.items()))) for run in runs]
         whole = next((part for run, part in parts if run["attack"] == CLEAN), None)
         if whole is None:
-            raise DataError.of("no-records-among-trials", CLEAN=CLEAN)
+            raise DataError.of("no-clean/records", CLEAN=CLEAN)
         classes = whole["target"].unique().sort().to_list()
         shape = (-1, len(classes))
         records = whole["item"].unique().sort().to_list()
         for run, part in parts:
             if not part["item"].equals(whole["item"]) or not part["target"].equals(whole["target"]):
-                raise DataError.of("not-about-same-records", run=tuple(run.values()))
+                raise DataError.of("other-records", run=tuple(run.values()))
         cells = [_cell(run, part, trials, shape) for run, part in parts]
         columns = {name: whole[name].to_list()[:: len(classes)] for name in trials.header.slices}
         clean = next(c for c in cells if c.run["attack"] == CLEAN)

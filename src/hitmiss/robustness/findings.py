@@ -14,12 +14,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-metric": Entry(ERROR, "{on_records} cannot be compared for these attacks; compared are {COMPARED}"),
     "nothing-shared": Entry(ERROR, "the two runs have no attack and strength in common"),
-    "incomparable": Entry(
-        ERROR,
-        "{names} and {names_2} cannot be compared: {wrong}. {--force} compares them anyway, with a warning in the report",
+    "not-a-slice/condition": Entry(
+        ERROR, "{by} is not a text column", fix="name the column that says how items were changed"
     ),
-    "one-class": Entry(ERROR, "an equal error rate needs scores of both classes"),
-    "not-text": Entry(ERROR, "{by} is not a text column", fix="name the column that says how items were changed"),
     "no-clean": Entry(ERROR, "which {by} is the clean one? Say clean=…; there are {values_2}"),
     "repeated-clip": Entry(
         ERROR,
@@ -34,11 +31,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "partners-disagree": Entry(
         ERROR, "{value}: {wrong:,} clips have another label than their clean partners, the first is {common!r}"
     ),
-    "no-records-among-trials": Entry(
+    "no-clean/records": Entry(
         ERROR, "there are no {CLEAN} records among the trials, so nothing can be compared with them"
     ),
-    "trials-no-run-column": Entry(ERROR, "these trials have no run column {name!r}: make them with `hitmiss attack`"),
-    "not-about-same-records": Entry(ERROR, "{run} is not about the same records and classes as the clean ones"),
+    "no-run-column/attack": Entry(ERROR, "these trials have no run column {name!r}: make them with `hitmiss attack`"),
+    "other-records": Entry(ERROR, "{run} is not about the same records and classes as the clean ones"),
     "only-fakes-changed": Entry(
         NOTE, "only fakes were changed: an EER of this mix is not an error rate of a detector; read FAR"
     ),

@@ -46,7 +46,7 @@ def equal_error(label: ArrayLike, score: ArrayLike) -> tuple[float, float]:
     """
     tally = Tally.of(label, score)
     if not tally.has_both_classes:
-        raise DataError.of("one-class")
+        raise DataError.of("one-class", what="an equal error rate")
     at = eer_point(tally)
     lowest = float(tally.score[0])
     below = min(lowest - 0.001, float(np.nextafter(lowest, -np.inf)))
@@ -264,7 +264,7 @@ def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
 def _base(trials: Trials, by: str, clean: str | None) -> str:
     column = trials.column(by)
     if column.dtype != pl.String:
-        raise UsageError.of("not-text", by=by)
+        raise UsageError.of("not-a-slice/condition", by=by)
     values = column.unique().to_list()
     if clean is not None:
         if clean not in values:

@@ -20,35 +20,32 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "malformed-run-facts": Entry(ERROR, "the run names rows ({rows}) that are not among its files"),
     "malformed-run-facts/names": Entry(ERROR, "the run names rows and not how to read them"),
-    "process-works-run": Entry(
+    "run-busy": Entry(
         ERROR,
         "process {standing} on {standing_2} works on this run",
         fix="wait for it, or work beside it with {--join}",
     ),
-    "holds-run-not-finished": Entry(
-        ERROR, "{folder} holds a run that is not finished ({state}); go on with {--resume}"
-    ),
-    "holds-finished-run-2": Entry(ERROR, "{folder} holds a finished run", fix="give another folder"),
-    "exists-holds-no-run": Entry(ERROR, "{folder} exists and holds no run", fix="give an empty or a new folder"),
-    "holds-record-not-among": Entry(
+    "run-unfinished/begun": Entry(ERROR, "{folder} holds a run that is not finished ({state}); go on with {--resume}"),
+    "folder-taken": Entry(ERROR, "{folder} exists and holds no run", fix="give an empty or a new folder"),
+    "damaged-run/record": Entry(
         ERROR, "{path_name} holds a record of {name!r}, which is not among the items of the run"
     ),
-    "run-schema-version-hitmiss": Entry(
+    "run-schema": Entry(
         ERROR, "{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}"
     ),
-    "not-match-own-seal": Entry(ERROR, "{path} does not match its own seal: the run was edited or damaged"),
-    "run-not-finished-items": Entry(
+    "damaged-run/seal": Entry(ERROR, "{path} does not match its own seal: the run was edited or damaged"),
+    "run-unfinished/items": Entry(
         ERROR,
         "{folder}: the run is not finished ({state}, {done:,} of {n_items:,} items); go on with the same command and {--resume}",
     ),
-    "run-changed-after-finished": Entry(ERROR, "{folder}: the run was changed after it was finished: {wrong}"),
-    "not-run": Entry(ERROR, "{folder} is not a run: it has no {MANIFEST}"),
-    "not-json-run-edited": Entry(ERROR, "{path} is not JSON: the run was edited or damaged"),
+    "changed-run": Entry(ERROR, "{folder}: the run was changed after it was finished: {wrong}"),
+    "not-a-run": Entry(ERROR, "{folder} is not a run: it has no {MANIFEST}"),
+    "damaged-run/json": Entry(ERROR, "{path} is not JSON: the run was edited or damaged"),
     "changed-files": Entry(
         ERROR,
         "{n_changed:,} files are missing or have changed since they were scored: {names}{more}; restore them, or begin a new run with another {--output?}",
     ),
-    "option-unused/goes": Entry(ERROR, "{--retry?} goes with {--resume}"),
+    "option-unused/retry": Entry(ERROR, "{--retry?} goes with {--resume}"),
     "over-budget": Entry(ERROR, "{folder}: stopped at {limit}: {progress}; go on with {--resume} and a new limit"),
     "service-failed": Entry(
         ERROR,

@@ -40,7 +40,7 @@ SHOWN: Final = 5
 def open_run(worker: Worker, folder: str | Path, spec: RunSpec) -> Iterator[Run]:
     """Begin, continue or join the run of a worker; refuse to continue if the inputs of what is done have changed."""
     if spec.retry and not spec.resume:
-        raise UsageError.of("option-unused/goes")
+        raise UsageError.of("option-unused/retry")
     with (
         stop_on_terminate(),
         start(

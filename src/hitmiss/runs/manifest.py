@@ -30,18 +30,18 @@ def load_manifest(folder: str | Path) -> dict[str, object]:
         data = path.read_bytes()
         manifest = json.loads(data)
     except FileNotFoundError:
-        raise UsageError.of("not-run", folder=folder, MANIFEST=MANIFEST) from None
+        raise UsageError.of("not-a-run", folder=folder, MANIFEST=MANIFEST) from None
     except ValueError:
-        raise DataError.of("not-json-run-edited", path=path) from None
+        raise DataError.of("damaged-run/json", path=path) from None
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
-        raise DataError.of("run-schema-version-hitmiss", folder=folder, schema=schema, SCHEMA=SCHEMA)
+        raise DataError.of("run-schema", folder=folder, schema=schema, SCHEMA=SCHEMA)
     try:
         is_sound = data == sealed(manifest)
     except ValueError:  # NaN or a number beyond every float, which no manifest holds
         is_sound = False
     if not is_sound:
-        raise DataError.of("not-match-own-seal", path=path)
+        raise DataError.of("damaged-run/seal", path=path)
     _check_form(manifest)
     return dict(manifest)
 
@@ -110,12 +110,12 @@ def require_complete(folder: str | Path) -> dict[str, object]:
     if manifest["state"] != "complete":
         done = len({record.get("item") for _, record in _all(Path(folder), None)})
         raise IncompleteRun.of(
-            "run-not-finished-items", folder=folder, state=manifest["state"], done=done, n_items=manifest["n_items"]
+            "run-unfinished/items", folder=folder, state=manifest["state"], done=done, n_items=manifest["n_items"]
         )
     manifest.setdefault("facts", {})
     wrong = verify(folder)
     if wrong:
-        raise DataError.of("run-changed-after-finished", folder=folder, wrong="; ".join(wrong[:5]))
+        raise DataError.of("changed-run", folder=folder, wrong="; ".join(wrong[:5]))
     return manifest
 
 
@@ -208,7 +208,7 @@ class Places:
 
 
 def _foreign(path: Path, name: object) -> DataError:
-    return DataError.of("holds-record-not-among", path_name=path.name, name=name)
+    return DataError.of("damaged-run/record", path_name=path.name, name=name)
 
 
 def _sha(path: Path) -> str:

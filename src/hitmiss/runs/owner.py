@@ -32,7 +32,7 @@ class Owner:
         """Become the owner; an owner that no longer runs is replaced."""
         standing = self.standing()
         if standing is not None:
-            raise EnvironmentFault.of("process-works-run", standing=standing[0], standing_2=standing[1])
+            raise EnvironmentFault.of("run-busy", standing=standing[0], standing_2=standing[1])
         self.path.unlink(missing_ok=True)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         os.write(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())

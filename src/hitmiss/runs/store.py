@@ -242,14 +242,14 @@ def start(
 def _is_fresh(folder: Path, may_exist: bool) -> bool:
     if not (folder / MANIFEST).exists():
         if folder.is_dir() and any(p.name not in (CLAIMS, OWNER) for p in folder.iterdir()):
-            raise UsageError.of("exists-holds-no-run", folder=folder)
+            raise UsageError.of("folder-taken", folder=folder)
         return True
     if may_exist or _has_no_success(folder):
         return False
     state = load_manifest(folder)["state"]
     if state == "complete":
-        raise UsageError.of("holds-finished-run-2", folder=folder)
-    raise IncompleteRun.of("holds-run-not-finished", folder=folder, state=state)
+        raise UsageError.of("run-finished", folder=folder)
+    raise IncompleteRun.of("run-unfinished/begun", folder=folder, state=state)
 
 
 def _has_no_success(folder: Path) -> bool:

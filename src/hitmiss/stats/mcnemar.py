@@ -42,7 +42,7 @@ def mid_p(only_a: int, only_b: int) -> float:
 def _tail(only_a: int, only_b: int) -> tuple[float, float]:
     """Return P(X <= min) and P(X = min)."""
     if only_a < 0 or only_b < 0:
-        raise UsageError.of("counts-discordant-pairs-cannot", only_a=only_a, only_b=only_b)
+        raise UsageError.of("bad-counts/pairs", only_a=only_a, only_b=only_b)
     n, least = only_a + only_b, min(only_a, only_b)
     if n > EXACT_UP_TO:
         from scipy.special import bdtr

@@ -83,7 +83,7 @@ def needed(error: Error, target: float, level: float = 0.95, power: float | None
     """
     for name, value in (("level", level), ("power", 0.5 if power is None else power)):
         if not 0.0 < value < 1.0:
-            raise UsageError.of("bad-plan/lie", name=name, value=value)
+            raise UsageError.of("out-of-range", name=name, low=0, high=1, found=value)
     if not (target > 0.0 and math.isfinite(target)) or not (error.error > 0.0 and math.isfinite(error.error)):
         raise UsageError.of("bad-plan", target=target, error=error.error)
     least = enough(level) if error.by_units else 2
@@ -95,7 +95,7 @@ def needed(error: Error, target: float, level: float = 0.95, power: float | None
     while reached(high) > target:
         high *= 2
         if high > MOST:
-            raise UsageError.of("bad-plan/no", target=target)
+            raise UsageError.of("bad-plan/unreachable", target=target)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -120,9 +120,9 @@ def deviation(metric: str, value: float, positives: float = 0.5) -> float:
     (0.3, 0.6)
     """
     if not 0.0 < value < 1.0:
-        raise UsageError.of("bad-plan/without", metric=metric, value=value)
+        raise UsageError.of("bad-plan/value", metric=metric, value=value)
     if not 0.0 < positives < 1.0:
-        raise UsageError.of("bad-plan/share", positives=positives)
+        raise UsageError.of("out-of-range", name="the share of positives", low=0, high=1, found=positives)
     variance = _variance(find_metric(metric))
     if variance is None:
         planned = [name for name, entry in all_metrics().items() if _variance(entry) is not None]

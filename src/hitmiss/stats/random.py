@@ -177,7 +177,7 @@ def noise_generator(seed: int, *names: object) -> Generator:
 
 def _sequence(seed: int, names: Sequence[object]) -> SeedSequence:
     if seed < 0:
-        raise UsageError.of("bad-seed", seed=seed)
+        raise UsageError.of("out-of-range/least", name="a seed", least=0, found=seed)
     text = "\x1f".join(map(str, names)).encode()
     words = np.frombuffer(hashlib.sha256(text).digest(), dtype="<u4")
     return SeedSequence([seed, *(int(w) for w in words)])

@@ -145,7 +145,7 @@ def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, n
     """Refuse to stratify by class if units hold both classes: such a unit cannot be drawn within one class."""
     mixed = int((unit_sides(unit, positive, n_units) == 3).sum())
     if mixed:
-        raise DataError.of("cannot-stratify-class-while", name=name, mixed=mixed, n_units=n_units)
+        raise DataError.of("strata-and-units", name=name, mixed=mixed, n_units=n_units)
 
 
 def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -> list[Floats]:

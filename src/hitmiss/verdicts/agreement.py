@@ -160,7 +160,7 @@ def _measured(
 def _checked(counts: NDArray[np.floating]) -> Counts:
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2 or not (np.isfinite(table).all() and (table >= 0).all() and (table == np.floor(table)).all()):
-        raise UsageError.of("answers-counts-item-answer")
+        raise UsageError.of("bad-answers")
     return table
 
 

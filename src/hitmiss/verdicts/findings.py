@@ -8,8 +8,8 @@ from typing import Final
 from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "answers-counts-item-answer": Entry(ERROR, "answers must be counts, item × answer: whole numbers from 0 on"),
-    "no-run-more": Entry(ERROR, "no run has more than one {column}"),
+    "bad-answers": Entry(ERROR, "answers must be counts, item × answer: whole numbers from 0 on"),
+    "nothing-repeated": Entry(ERROR, "no run has more than one {column}"),
     "unknown-item/judged": Entry(
         ERROR, "people judged items that the results do not have: {n:,}, the first is {first!r}"
     ),

@@ -97,7 +97,7 @@ def measure_repeated(
     items (speakers, sources), resampled with all their items and repetitions. `narrow`: see `measure_design`.
     """
     if not is_repeated(trials, column):
-        raise UsageError.of("no-run-more", column=column)
+        raise UsageError.of("nothing-repeated", column=column)
     design = with_natural_unit(design, trials)
     each = measure_design(trials, replace(design, by=()), remarks)
     over = replace(design, unit=design.units or ("item",))

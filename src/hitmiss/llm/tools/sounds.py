@@ -34,7 +34,7 @@ def sound_container(data: bytes) -> dict[str, object]:
             told |= {"channels": file.channels, "seconds": seconds, "tags": tags}
     except (soundfile.LibsndfileError, ValueError) as error:
         why = str(getattr(error, "error_string", error)).rstrip(".")
-        raise DataError.of("sound-cannot-opened", why=why) from None
+        raise DataError.of("undecodable", what="the sound", why=why) from None
     found = dict.fromkeys(mark.decode("ascii") for mark in MARKS.findall(data[:HEAD]))
     return {**told, "chunks": chunks(data), "encoder_marks": list(found)[:8]}
 

@@ -75,7 +75,7 @@ class Display:
             given: dict[str, Any] = {name: unplain(name, data[name]) for name in held}
             return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError.of("not-curve-results-file", cls_kind=cls.kind, error=error) from None
+            raise DataError.of("malformed-curve", cls_kind=cls.kind, error=error) from None
 
     @staticmethod
     def plate(lines: AnyLines, how: PlateOptions) -> Plate:

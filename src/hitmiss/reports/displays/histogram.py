@@ -148,7 +148,7 @@ def _edges(tally: Tally, bins: int) -> Floats:
     """Return equal bins over the scores, except their outermost share."""
     finite = np.isfinite(tally.score)
     if not finite.any():
-        raise DataError.of("no-finite-score-draw")
+        raise DataError.of("nothing-to-draw/scores")
     score = tally.score[finite]
     below = np.cumsum((tally.positive_counts + tally.negative_counts)[finite])
     low, high = (float(score[np.searchsorted(below, share * below[-1])]) for share in (TAIL, 1 - TAIL))

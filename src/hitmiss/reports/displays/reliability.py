@@ -58,7 +58,7 @@ class ReliabilityDisplay(Display):
             return made._by_items(pooled, bins) if pooled.is_repeated else made
         kind, tally = trials.header.score_kind, tally_of(trials, tally)
         if kind == "raw":
-            raise DataError.of("raw-scores-state")
+            raise DataError.of("raw-scores/state")
         shift = float(logit(tally.n_positive / (tally.n_positive + tally.n_negative))) if kind == "llr" else 0.0
         stated = tally if kind == "probability" else tally.rescored(expit(tally.score + shift))
         return cls._from_tally(stated, facts(trials, tally)[:2], bins, "probability")

@@ -40,7 +40,7 @@ class RiskCoverageDisplay(Display):
         columns = verdict_columns(trials)
         tally = judged(*columns)
         if not len(tally.score):
-            raise DataError.of("no-answered-trial-confidence")
+            raise DataError.of("no-confidence")
         curve = risk_coverage(*columns)
         kept = light(PIXELS * curve.coverage, PIXELS * curve.risk)
         lines = curve.coverage[kept], curve.risk[kept], curve.threshold[kept]

@@ -81,7 +81,7 @@ class RobustnessDisplay:
                 attack = attack_name({k: v for k, v in e.run.items() if k != "run"})
                 groups.setdefault((attack, e.run.get("run", ""), control), []).append((strength, e))
         if not groups:
-            raise DataError.of("results-hold-no-attack", metric=metric)
+            raise DataError.of("no-attack-numbers", metric=metric)
         order = list(dict.fromkeys(name for name, _, _ in groups))
         lines = []
         for name, run, control in sorted(groups, key=lambda key: (order.index(key[0]), runs.index(key[1]), key[2])):

@@ -56,7 +56,7 @@ class OrderedTrials:
         """Sort trials; NaN scores are refused."""
         values = np.asarray(score, dtype=np.float64)
         if np.isnan(values).any():
-            raise DataError.of("nan-score/named", n=int(np.isnan(values).sum()), of=len(values))
+            raise DataError.of("nan-score", n=int(np.isnan(values).sum()), total=len(values))
         order = np.argsort(values, kind="stable")
         ordered = values[order]
         ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, len(ordered))

@@ -44,5 +44,5 @@ class Whole(Form):
         """See `passes`."""
         if self.passes is None:
             # Bins would give another number, so none is given.
-            raise UsageError.of("metric-needs-whole-tally")
+            raise UsageError.of("tally-too-large")
         return self.passes(n_positive, n_negative)
