@@ -41,13 +41,22 @@ test-extras: $(EXTRAS_READY)  ## the tests that compare with heavy packages (ins
 
 MINUTES ?= 5
 .PHONY: adversary
-adversary: $(READY)  ## damaged files, odd options, full disks, for so long (MINUTES=30)
+adversary: $(READY)  ## damaged files, odd options, faults of the disk, for so long (MINUTES=30)
 	$(BIN)/python -m tests.adversary --minutes $(MINUTES)
+
+.PHONY: fuzz
+fuzz: $(READY)  ## coverage-guided fuzzing of every reader and stored file, for so long (installs Atheris; MINUTES=30)
+	$(BIN)/python -m pip install -q "atheris>=3,<4"
+	$(BIN)/python -m tests.adversary.fuzzing --minutes $(MINUTES)
+
+.PHONY: kills
+kills: $(READY)  ## kill every verb that writes at random moments, and run it again
+	$(BIN)/python benchmarks/kills.py
 
 MUTANTS ?= 500
 .PHONY: mutation
 mutation: $(READY)  ## change the source in one place after another and see which tests notice (MUTANTS=500)
-	$(BIN)/python benchmarks/mutation.py --mutants $(MUTANTS)
+	$(BIN)/python benchmarks/mutation.py --mutants $(MUTANTS) --workers $(WORKERS)
 
 .PHONY: docs
 docs: $(READY)  ## the documentation in site/ (installs mkdocs-material)
@@ -75,11 +84,15 @@ types: $(READY)  ## types only
 bench: $(READY)  ## measure, and write benchmarks/RESULTS.md (NAME=bootstrap for one of them)
 	$(BIN)/python benchmarks/run.py $(NAME)
 
+LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 .PHONY: lock
-lock: $(READY)  ## choose the newest versions and write requirements.lock
+lock: $(READY)  ## choose the newest versions and write the locks: everything, the image, a release, the extras
 	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra plots --extra frames --extra safetensors --extra audio --extra xlsx --extra guarantee --extra attest \
-	    --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
-	    --quiet --output-file requirements.lock
+	    $(LOCKED) --upgrade --output-file requirements.lock
+	echo 'hatchling>=1.26' | $(BIN)/uv pip compile pyproject.toml - -c requirements.lock $(LOCKED) --output-file requirements-image.lock
+	printf '%s\n' 'hatchling>=1.26' build twine 'cyclonedx-bom>=7,<8' | $(BIN)/uv pip compile - $(LOCKED) --upgrade --output-file requirements-release.lock
+	$(BIN)/uv pip compile requirements-extras.txt -c requirements.lock $(LOCKED) --output-file requirements-extras.lock
+	sed -i -E '/^(torch|triton|nvidia-[^ =]*|cuda-[^ =]*)==/,/[^\\]$$/d' requirements-extras.lock
 
 .PHONY: clean
 clean:  ## remove the environment, the caches and the demo
@@ -106,12 +119,13 @@ $(READY): requirements.lock pyproject.toml src/hitmiss/_version.py | $(BIN)/pyth
 	@$(call install,--no-build-isolation --no-deps -e .)
 	@touch $@
 
-# torch by pip and first: another resolver would fetch a build of several gigabytes. The lock's versions stay.
-$(EXTRAS_READY): requirements-extras.txt $(READY)
-	@echo "installing requirements-extras.txt"
+# torch by pip and first, without a hash: which build fits depends on the machine, and another resolver would fetch one of several
+# gigabytes. All others come by their hashes.
+$(EXTRAS_READY): requirements-extras.lock $(READY)
+	@echo "installing requirements-extras.lock"
 	@sed -nE 's/^([a-zA-Z0-9._-]+==[^\\]*[^\\ ]) *\\?$$/\1/p' requirements.lock > $(VENV)/constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(VENV)/constraints.txt "$$(grep '^torch==' requirements-extras.txt)"
-	@$(call install,-c $(VENV)/constraints.txt -r requirements-extras.txt)
+	@$(call install,--require-hashes --no-deps -r requirements-extras.lock)
 	@touch $@
 
 PEERS ?= /tmp/hitmiss-peers

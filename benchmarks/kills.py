@@ -1,30 +1,46 @@
-"""Runs of `detect` and `attack` that are killed again and again (SIGKILL), each time at a random moment, and resumed.
+"""Every verb that writes is killed (SIGKILL) at random moments, and run again; long runs of `detect` and `attack` are resumed.
 
-    python benchmarks/kills.py [KILLS]        default 30 for each kind of run
+    python benchmarks/kills.py [KILLS]        for each command and each long run; 8, so more than 200 in all
 
-A kill counts if it struck before the run was finished. At the end each item must be stored exactly once, and the scores must be
-those of a run that nobody disturbed.
+First the commands of `tests/adversary/writing.py`: a process that has imported everything begins the command and is killed after a
+random share of the time that it takes; kills that come after its end do not count. Then every file is as it was or as the command
+writes it, and the same command (with `--resume`, if a run folder is there) gives what an undisturbed one gives. Then runs over
+400 items in processes of their own, killed again and again until they are done: each item must be stored exactly once, and the
+scores must be those of a run that nobody disturbed.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
+import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.adversary import corpus
+from tests.adversary.injecting import Trial, contents
+from tests.adversary.writing import WRITING
+
 from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.model import as_classifier
 from hitmiss.attacks.plan import AttackPlan, sweep
 from hitmiss.attacks.recordings import Recordings
 from hitmiss.attacks.worker import Campaigner
+from hitmiss.cli.main import run
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.detection.loop import detect
 from hitmiss.io.manifest import read_manifest
@@ -100,16 +116,88 @@ def rounds(kind: str, kills: int) -> str:
             assert process.returncode == 0 and list(found.items) == list(wanted.items), "something was lost"
             assert np.array_equal(found.score, wanted.score), "another score"
             assert lines == whole, "something is there twice"
-    return f"| {kind} | {struck} | {runs} | {whole} | 0 | 0 |"
+    return f"| {kind}, {whole} items | {struck} | 0 | 0 | |"
+
+
+class Nursery:
+    """A process that has imported everything and begun no thread: each command is a copy of it."""
+
+    def __init__(self) -> None:
+        words = [sys.executable, __file__, "--nursery"]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._answer()
+
+    def _answer(self) -> int:
+        assert self.process.stdout is not None
+        return int(self.process.stdout.readline())
+
+    def run(self, words: list[str], folder: Path, seconds: float | None = None) -> tuple[int, float]:
+        """Run a command, and kill it after so many seconds; its exit code (-9: killed), and how long it took."""
+        assert self.process.stdin is not None
+        print(json.dumps([str(folder), *words]), file=self.process.stdin, flush=True)
+        child, at = self._answer(), time.monotonic()
+        if seconds is not None:
+            time.sleep(seconds)
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)  # waited for below, so its number is still its own
+        print(file=self.process.stdin, flush=True)
+        return self._answer(), time.monotonic() - at
+
+
+def nursery() -> None:
+    """Begin the commands that come in, one after another."""
+    print(0, flush=True)
+    for line in sys.stdin:
+        folder, *words = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for number in range(3):
+                os.dup2(nowhere, number)
+            os.chdir(folder)
+            os._exit(run(words))
+        print(child, flush=True)
+        sys.stdin.readline()  # only now is the child waited for: until then its number belongs to no other process
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def killed(name: str, kills: int, trial: Trial, beginner: Nursery) -> str:
+    """Kill one command that many times, each time at another moment, and run it again."""
+    rng, struck, torn, lost, left = random.Random(name), 0, 0, 0, 0
+    trial.fresh()
+    code, whole = beginner.run([*WRITING[name]], trial.folder)
+    assert code == 0, f"{name}: exit code {code}"
+    while struck < kills:
+        trial.fresh()
+        code, _ = beginner.run([*WRITING[name]], trial.folder, rng.uniform(0, whole))
+        if code == 0:
+            continue
+        assert code == -signal.SIGKILL, f"{name}: exit code {code}"
+        struck += 1
+        found = contents(trial.folder)
+        torn += trial.lost(found) is not None
+        left += sum(file.endswith(".part") for file in found)
+        code, _ = beginner.run([*WRITING[name], *trial.resumed()], trial.folder)
+        lost += code != 0 or not trial.is_whole(contents(trial.folder))
+    return f"| {name} | {struck} | {torn} | {lost} | {left} |"
 
 
 def main() -> None:
     """Print the table."""
+    if "--nursery" in sys.argv:
+        nursery()
+        return
     if "--once" in sys.argv:
         once(sys.argv[-2], Path(sys.argv[-1]))
         return
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    print("| run | kills | runs | items each | lost | twice |\n|---|---|---|---|---|---|")
+    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 8
+    print("| command | kills | torn | lost or not as undisturbed | part files left |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as name:
+        beginner, clean = Nursery(), Path(name) / "clean"
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            corpus.make(clean)
+        for command in WRITING:
+            print(killed(command, kills, Trial(command, clean, Path(name)), beginner), flush=True)
     for kind in ("detect, workers 0", "detect, workers 2", "attack"):
         print(rounds(kind, kills), flush=True)
 

@@ -184,10 +184,39 @@ def test_the_release_kit_is_whole() -> None:
 
 
 def test_actions_and_the_image_are_pinned() -> None:
-    """A tag can be moved; a commit and a digest cannot. The image takes its versions from the lock."""
-    workflows = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    """A tag can be moved; a commit, a digest and a hash cannot."""
+    workflows = [
+        *sorted((ROOT / ".github" / "workflows").glob("*.yml")),
+        *(ROOT / "examples" / "ci").glob("github*.yml"),
+    ]
     used = [found for path in workflows for found in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))]
     assert used and [name for name in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", name)] == []
     image = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert re.search(r"^ARG PYTHON=\S+@sha256:[0-9a-f]{64}$", image, re.MULTILINE) and "requirements.lock" in image
+    assert re.search(r"^ARG PYTHON=\S+@sha256:[0-9a-f]{64}$", image, re.MULTILINE)
     assert [line for line in re.findall(r"^FROM (\S+)", image, re.MULTILINE) if line != "${PYTHON}"] == []
+    assert [
+        line for line in re.findall(r"pip install.*", image) if not re.search("--require-hashes|--no-deps", line)
+    ] == []
+    whole, image_only = (pins(ROOT / f"requirements{name}.lock") for name in ("", "-image"))
+    assert image_only and image_only <= whole
+
+
+def pins(lock: Path) -> set[str]:
+    """The versions of a lock; each must have a hash."""
+    entries = re.split(r"\n(?=\S)", lock.read_text(encoding="utf-8").strip())
+    assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+    return {entry.partition(" \\")[0].strip() for entry in entries}
+
+
+def test_extras_come_by_their_hashes_but_torch() -> None:
+    """Which build of torch fits depends on the machine, so it has a version and no hash."""
+    wanted = {
+        normal(found[0])
+        for line in (ROOT / "requirements-extras.txt").read_text(encoding="utf-8").splitlines()
+        if (found := re.match(r"[A-Za-z0-9._-]+", line))
+    }
+    held = {normal(re.split("[=;\\[ ]", pin)[0]) for pin in pins(ROOT / "requirements-extras.lock")}
+    assert wanted - held == {"torch"} and not any(name.startswith("nvidia") for name in held)
+    assert {"build", "twine", "hatchling", "cyclonedx-bom"} <= {
+        normal(re.split("[=;\\[ ]", pin)[0]) for pin in pins(ROOT / "requirements-release.lock")
+    }

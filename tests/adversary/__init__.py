@@ -1,4 +1,4 @@
-"""A standing adversary: damaged files, odd options, full disks. Whatever it does, hitmiss answers by its table of exit codes.
+"""A standing adversary: damaged files, odd options, faults of the disk. Whatever it does, hitmiss answers by its table of exit codes.
 
     python -m tests.adversary --minutes 30        # or: make adversary MINUTES=30
 

@@ -11,16 +11,18 @@ import time
 from pathlib import Path
 from random import Random
 
-from tests.adversary import corpus, judging
+from tests.adversary import corpus, injecting, judging
+
+ATTACKS = {**judging.ATTACKS, "injected": injecting.injected}
 
 
 def attempt(draw: int, clean: Path, folder: Path) -> tuple[str, list[str], str | None]:
     """One draw on a fresh copy of the files: which attack, the command, and what is wrong."""
     rng = Random(draw)
-    name = rng.choice(tuple(judging.ATTACKS))
+    name = rng.choice(tuple(ATTACKS))
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(clean, folder)
-    words, wrong = judging.ATTACKS[name](rng, folder)
+    words, wrong = ATTACKS[name](rng, folder)
     return name, words, wrong
 
 

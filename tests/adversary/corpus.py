@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -25,7 +28,8 @@ def leads(x):
     strength = np.stack([np.abs(x).mean((1, 2)), np.abs(np.diff(x, axis=1)).mean((1, 2))], axis=1)
     return 1 / (1 + np.exp(-(strength * [8.0, 40.0] - [2.0, 1.5])))
 """
-PROTOCOL = 'name = "mine"\ntitle = "Mine"\nmetrics = ["eer", "roc_auc"]\n'
+CHANGED = (("clean", 0.0), ("noise", 0.3))
+PROTOCOL = 'name = "mine"\ntitle = "Mine"\nprimary = "eer"\nmetrics = ["eer", "roc_auc"]\n'
 
 
 def make(folder: Path) -> None:
@@ -51,6 +55,13 @@ def make(folder: Path) -> None:
     for language in ("en", "de"):
         rows = [f"{k},{int(positive[k])},{probability[k]:.4f},0.5" for k in range(N)]
         (folder / f"base_{language}.csv").write_text("\n".join(["id,y_true,y_prob,best_threshold", *rows]) + "\n")
+    shutil.copy(folder / "base_en.csv", folder / "w_en.csv")
+    (folder / "systems").mkdir(exist_ok=True)
+    for name in ("one", "two"):
+        shutil.copy(folder / "scores.tsv", folder / "systems" / f"{name}.tsv")
+    moved = [table.with_columns(clip="item", manipulation=pl.lit(m), score=pl.col("score") + d) for m, d in CHANGED]
+    copies = [frame.with_columns(item=pl.col("item") + pl.col("manipulation")) for frame in moved]
+    pl.concat(copies).write_csv(folder / "drift.csv")
     verdicts = [
         {
             "id": items[k],
@@ -126,4 +137,27 @@ MADE = (
         *("attack", "--detector", "detector.py:leads", "--data", "ecg.npz", "--family", "band_noise"),
         *("--strengths", "0.5", "--outputs", "probability", "-o", "attacked"),
     ),
+)
+
+
+def make_more(folder: Path) -> None:
+    """Files of every other kind that a verb reads: a gate, a board, criteria, a fit, a signature, rules, packed tables."""
+    document = json.loads((folder / "results.json").read_text())
+    (folder / "signature.txt").write_text(document["estimates"][0].get("signature") or document["signature"])
+    (folder / "gate.toml").write_text('fail_if = ["eer > 0.9"]\n')
+    (folder / "requirements.toml").write_text('require = ["eer.high <= 0.5"]\n')
+    (folder / "table.csv.gz").write_bytes(gzip.compress((folder / "table.csv").read_bytes(), mtime=0))
+    pl.read_csv(folder / "table.csv").write_excel(folder / "table.xlsx")
+    with contextlib.chdir(folder):
+        done = [run(list(words)) for words in MORE]
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            done.append(run(["gate", "results.json", "--fail-if", "eer > 0.9", "--json"]))
+        (folder / "gate.json").write_text(said.getvalue())
+    assert not any(done), done
+
+
+MORE = (
+    ("board", "systems", "--keys", "key.tsv", "-m", "eer", "--bootstrap", "20", "-o", "board.json"),
+    ("lock", "eer.high <= 0.9", "--data", "table.csv", "-o", "criteria.json"),
+    ("calibrate", "table.csv", "--save", "fit.json"),
 )

@@ -18,7 +18,6 @@ from typing import Any
 from tests.adversary import asking, mutating
 
 from hitmiss.cli.main import run
-from hitmiss.core import artifacts
 from hitmiss.core.registry import all_metrics
 
 CODES = (0, 1, 2, 3, 4, 5, 130)
@@ -153,68 +152,11 @@ def _difference(here: list[Any], there: list[Any]) -> str:
     return f"{len(here)} and {len(there)} rows; {pairs[:1]}"[:600]
 
 
-def full_disk(rng: Random, folder: Path) -> tuple[list[str], str | None]:
-    """The n-th write fails: exit code 5 with a sentence, and the file that was there before is untouched."""
-    words = list(rng.choice(WRITING))
-    target = folder / words[-1]
-    before = b"what was there before"
-    if not target.is_dir():
-        target.write_bytes(before)
-    left = rng.randrange(3)
-    real = artifacts.push
-
-    def full(fd: int, data: bytes | memoryview) -> int:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise OSError(28, os.strerror(28))
-        return real(fd, data)
-
-    artifacts.push = full
-    try:
-        code, out, err = ended(words, folder)
-    finally:
-        artifacts.push = real
-    words = [*words, f"[disk full, {left}]"]
-    wrong = fault(code, out, err)
-    if wrong is None and left < 0 and (code != 5 or "disk is full" not in err):
-        wrong = f"exit code {code} on a full disk: {err[-300:]}"
-    if wrong is None and code == 5 and target.is_file() and target.read_bytes() != before:
-        wrong = f"{target.name} was lost on a full disk"
-    parts = [path.name for path in folder.rglob(".*.part")]
-    return words, wrong or (f"left behind: {parts}" if parts else None)
-
-
-WRITING = (
-    ("score", "table.csv", "-m", "eer", "-o", "w.json"),
-    ("score", "table.csv", "-m", "eer", "--bootstrap", "0", "--report", "w.html"),
-    ("compare", "table.csv", "other.csv", "-m", "eer", "-o", "w.json"),
-    ("report", "results.json", "-o", "w.html"),
-    ("export", "results.json", "--to", "csv", "-o", "w.csv"),
-    ("export", "results.json", "--to", "xlsx", "-o", "w.xlsx"),
-    ("gate", "results.json", "--fail-if", "eer > 0.9", "--junit", "w.xml"),
-    ("toxicity", "--pred_dir", ".", "--run_tag", "base", "--bootstrap", "0", "-o", "w.csv"),
-    ("triage", "verdicts.jsonl", "--bootstrap", "0", "--metrics-output", "w.json"),
-    (
-        "detect",
-        "--data",
-        "texts.csv",
-        "--detector",
-        "detector.py:score",
-        "--input",
-        "text",
-        "--outputs",
-        "logit",
-        "-o",
-        "w.run",
-    ),
-)
 ATTACKS = {
     "damaged file": damaged_file,
     "damaged run": damaged_run,
     "options": options,
     "both ways": both_ways,
-    "full disk": full_disk,
     "degenerate": degenerate,
 }
 

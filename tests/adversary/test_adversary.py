@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from tests.adversary import corpus, judging
 
-DRAWS = {"damaged file": 60, "damaged run": 25, "options": 30, "both ways": 15, "full disk": 20, "degenerate": 40}
+DRAWS = {"damaged file": 60, "damaged run": 25, "options": 30, "both ways": 15, "degenerate": 40}
 
 
 @pytest.fixture(scope="module")

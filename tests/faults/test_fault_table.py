@@ -116,7 +116,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
         "a full disk: exit 5 with a sentence, what was there before is untouched, by every verb that writes",
         (
             "test_artifacts.py::test_a_full_disk_leaves_the_old_file",
-            "adversary/test_adversary.py::test_every_ending_is_one_of_the_table",
+            "faults/test_io_calls.py::test_a_fault_leaves_nothing_torn",
             "llm/test_hostile.py::test_a_full_disk",
         ),
     ),
@@ -163,6 +163,23 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "test_results.py::test_another_schema_is_refused",
             "verifying/test_verify.py::test_shorter_digests_of_older_versions_are_read_and_no_shorter_ones",
+        ),
+    ),
+    "C10": (
+        "a fault or a signal at any open, write, rename or fsync of a verb that writes: a sentence, nothing torn, run again",
+        (
+            "faults/test_io_calls.py::test_every_verb_is_tried_or_says_why_not",
+            "faults/test_io_calls.py::test_a_fault_leaves_nothing_torn",
+        ),
+    ),
+    "C11": (
+        "streams that are closed or of another encoding, pipes and devices as files, SIGTERM: the documented exit code",
+        (
+            "faults/test_streams.py::test_exit_codes_hold_whatever_the_streams_are",
+            "faults/test_streams.py::test_json_is_the_same_bytes_in_every_encoding",
+            "faults/test_streams.py::test_a_file_may_be_a_pipe_of_the_shell",
+            "faults/test_streams.py::test_a_device_without_an_end_is_refused",
+            "faults/test_streams.py::test_an_end_from_outside_leaves_nothing",
         ),
     ),
     "S1": (

@@ -26,6 +26,8 @@ __all__ = ["MeasuredSystem", "Rejected", "SystemMeasurer"]
 
 POOLED: Final = ""
 """The place of all data sets together among the data sets."""
+UNREADABLE: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+"""What is wrong with a file; every other fault of reading is one of this machine, and ends the command."""
 ALARMS: Final = (REVERSED, CONSTANT)
 """Warnings that reject a submission: a number would be that of a mistake."""
 
@@ -88,7 +90,7 @@ class SystemMeasurer:
             except HitmissError as error:
                 rejected.append(Rejected(name, dataset.name, path, error.code, message_of(error)))
                 continue
-            except OSError as error:
+            except UNREADABLE as error:
                 rejected.append(Rejected(name, dataset.name, path, "unreadable", message_of(error)))
                 continue
             found[dataset.name] = trials
@@ -162,5 +164,5 @@ def file_digest(path: str) -> str:
     try:
         with Path(path).open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
-    except OSError:
+    except UNREADABLE:
         return ""

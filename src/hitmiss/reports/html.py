@@ -154,25 +154,22 @@ def print_pdf(path: str | Path, pdf: str | Path) -> None:
     EnvironmentFault
         `no-chromium`: there is none, or it did not print.
     """
+    import os
     import shutil
     import subprocess
 
     chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if chromium is None:
         raise EnvironmentFault.of("no-chromium")
-    words = [
-        chromium,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--no-pdf-header-footer",
-        f"--print-to-pdf={Path(pdf).resolve()}",
-    ]
-    ended = subprocess.run(
-        [*words, Path(path).resolve().as_uri()], capture_output=True, text=True, timeout=120, check=False
-    )
-    if ended.returncode or not Path(pdf).is_file():
-        raise EnvironmentFault.of("no-chromium/not", stderr=ended.stderr.strip()[-200:])
+    words = [chromium, "--headless", "--disable-gpu", "--no-pdf-header-footer", f"--print-to-pdf={Path(pdf).resolve()}"]
+    is_root = getattr(os, "geteuid", lambda: 1)() == 0  # Chromium has no sandbox for root, and ends at once
+    for more in (["--no-sandbox"],) if is_root else ([], ["--no-sandbox"]):  # nor in a container without namespaces
+        ended = subprocess.run(
+            [*words, *more, Path(path).resolve().as_uri()], capture_output=True, text=True, timeout=120, check=False
+        )
+        if not ended.returncode and Path(pdf).is_file():
+            return
+    raise EnvironmentFault.of("no-chromium/not", stderr=ended.stderr.strip()[-200:])
 
 
 def render(page: Page, *, static: bool = False) -> str:

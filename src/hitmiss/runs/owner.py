@@ -35,9 +35,11 @@ class Owner:
             raise EnvironmentFault.of("run-busy", standing=standing[0], standing_2=standing[1])
         self.path.unlink(missing_ok=True)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        os.write(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
-        os.close(fd)
-        self.is_held = True
+        self.is_held = True  # from here on `leave` removes it, also after a fault while it is written
+        try:
+            os.write(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
+        finally:
+            os.close(fd)
 
     def standing(self) -> tuple[int, str] | None:
         """Return the process id and host of the running owner, or None."""
