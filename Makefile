@@ -131,7 +131,7 @@ $(EXTRAS_READY): requirements-extras.lock $(READY)
 PEERS ?= /tmp/hitmiss-peers
 
 .PHONY: test-peers
-test-peers: ## make logs with inspect_ai, lm-eval and promptfoo themselves (in environments of their own), and read them
+test-peers: ## make logs with inspect_ai, lm-eval and promptfoo, and numbers with fairlearn (in environments of their own), and read them
 	mkdir -p $(PEERS)/files
 	test -x $(PEERS)/lm/bin/lm_eval || (python3 -m venv $(PEERS)/lm && $(PEERS)/lm/bin/pip install -q 'lm_eval[api]==0.4.13')
 	test -x $(PEERS)/pf/node_modules/.bin/promptfoo || PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm install --prefix $(PEERS)/pf promptfoo@0.118.0 --no-audit --no-fund --omit=optional
@@ -140,3 +140,6 @@ test-peers: ## make logs with inspect_ai, lm-eval and promptfoo themselves (in e
 	cd tests/logs && PROMPTFOO=$(PEERS)/pf/node_modules/.bin/promptfoo python3 make_files.py $(PEERS)/files promptfoo
 	cp tests/logs/files/argilla.json $(PEERS)/files/
 	HITMISS_PEER_LOGS=$(PEERS)/files .venv/bin/python -m pytest -q tests/logs
+	test -x $(PEERS)/fairlearn/bin/python || (python3 -m venv $(PEERS)/fairlearn && $(PEERS)/fairlearn/bin/pip install -q fairlearn==0.15.0)
+	cd tests/moderation/fairlearn && $(PEERS)/fairlearn/bin/python make_numbers.py groups.csv > $(PEERS)/files/fairlearn.json
+	HITMISS_FAIRLEARN=$(PEERS)/files/fairlearn.json .venv/bin/python -m pytest -q tests/moderation/test_group_gaps.py

@@ -53,7 +53,7 @@ def compare(
     score_column: Annotated[list[str] | None, opt(f"The score column; {EACH}, or of one file.", READING)] = None,
     higher: Annotated[list[str] | None, opt(f"The class that a higher score means; {EACH}.", READING)] = None,
     *,
-    asked: Annotated[Design, fields(without=("matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000)],
+    asked: Annotated[Design, fields(without=("matrix", "interval", "stratify", "threshold"), bootstrap=1000)],
     reading: ReadSpec,
     languages: Annotated[
         list[str] | None, opt("Languages of toxicity runs; may be repeated.", MEASURING, takes_words=True)

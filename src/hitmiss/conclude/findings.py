@@ -159,6 +159,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         WARNING, "Worse outside the known domain: {Title} {delta} ({domain}; adjusted p {p}).",
         "worse outside the known domain", "{who} is worse outside the known domain",
     ),
+    "spread-shown": Entry(
+        WARNING, "Groups differ: {Title} by {delta} between the best and the worst ({domain}; adjusted p {p}).",
+        "differs between groups", "{who} differs between groups",
+    ),
     "worse-in-slice": Entry(
         WARNING, f"{{who}} is worse than {{other}} on {{where}}: {_BESIDE}",
         "is worse on {where}", "{who} is worse than {other} on {where}",

@@ -9,11 +9,13 @@ from statistics import NormalDist
 from typing import Final
 
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value, run_of
+from hitmiss.core.protocol import GROUPS
 from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate
 from hitmiss.findings.wording import is_bounded, name_of
 from hitmiss.metrics.usual import AREA
 from hitmiss.stats.corrections import holm
+from hitmiss.stats.group_spread import level_of_pairs, range_tail
 from hitmiss.stats.slice_tests import Figure, Tested, against_others, against_whole, shift
 
 FEW: Final = 10
@@ -149,13 +151,18 @@ def _tests(family: Sequence[Estimate]) -> list[Tested]:
 
 
 def unfair(results: Sequence[Estimate], wholes: Sequence[Estimate]) -> list[Finding]:
-    """Test the areas of every identity against that of all texts, and every gap against 0, corrected together."""
+    """Test the areas of every identity against that of all texts, and every gap against 0, corrected together.
+
+    A spread over groups is tested against 0, too.
+    """
     tested: list[tuple[Estimate, Tested, str]] = []
     area = {run_of(e): e for e in wholes if name_of(e.metric) == AREA and _has_ends(e)}
     for e in results:
         if e.average == "gap" and _has_ends(e) and (p := p_of_zero(e)) is not None:
             assert e.value is not None
             tested.append((e, Tested(0.0, p, e.value > 0), "gap-shown"))
+        elif e.average == "spread" and _has_ends(e):
+            tested.append((e, Tested(0.0, p_of_spread(e), True), "spread-shown"))
         elif e.metric in BIAS and e.average is None and _has_ends(e) and rare(e) >= FEW and run_of(e) in area:
             whole = area[run_of(e)]
             tested.append((e, against_whole(_figure(e), _figure(whole), level=level_of(whole)), "biased"))
@@ -180,6 +187,16 @@ def unfair(results: Sequence[Estimate], wholes: Sequence[Estimate]) -> list[Find
         }
         made.append(Finding(code, Subject.of(e), values))
     return made
+
+
+def p_of_spread(e: Estimate) -> float:
+    """Return the p value of groups that are all alike, from the distance of the interval's lower end; 1 if it is 0."""
+    assert e.value is not None and e.low is not None
+    groups = int(float(str(e.settings[GROUPS])))
+    if not 0.0 < e.low < e.value:
+        return 1.0
+    z = NormalDist().inv_cdf(0.5 + level_of_pairs(groups, level_of(e)) / 2.0) * e.value / (e.value - e.low)
+    return range_tail(z * math.sqrt(2.0), groups)
 
 
 def _has_ends(e: Estimate) -> bool:

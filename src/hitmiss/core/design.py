@@ -240,7 +240,12 @@ class Design(Spec):
     ] = ()
     gap: Annotated[
         Gap | tuple[Gap, ...] | Literal["auto", "none"],
-        opt("In-domain value(s), `codec=NONE` or `codec=in:out`; or none; may be repeated.", MEASURING, read=_gaps),
+        opt(
+            "In-domain value(s), `codec=NONE` or `codec=in:out`; `group=ref:*` each against ref; `group=*` greatest − least and "
+            "their ratio; `… within column`; or none; may be repeated.",
+            MEASURING,
+            read=_gaps,
+        ),
     ] = "auto"
     unit: Annotated[
         tuple[str, ...],
@@ -397,7 +402,7 @@ class Design(Spec):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that groupings, the gap, units and derived numbers need."""
-        gap = [gap.column for gap in self.gaps]
+        gap = [column for gap in self.gaps for column in gap.columns]
         # a misspelt unit is refused anyway
         units = () if self.unit == ("item",) and not self.bootstrap else self.units
         derived = self.protocol.expressions(self.metrics) if self.protocol else ()

@@ -63,7 +63,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-expression/form": Entry(ERROR, "cannot read {name} = {text!r}; {HOW}"),
     "bad-setting": Entry(ERROR, "{spec_name}: {key} must be true or false; found {value!r}"),
     "bad-setting/number": Entry(ERROR, "{spec_name}: {key} must be a number; found {value!r}"),
-    "bad-gap/form": Entry(ERROR, "gap {text!r}: write column=in, column=in1+in2 or column=in:out"),
+    "bad-gap/form": Entry(
+        ERROR, "gap {text!r}: write column=in, column=in1+in2, column=in:out, column=in:* or column=*"
+    ),
     "bad-call": Entry(ERROR, "hm.{name}: {error}; it takes {parameters}"),
     "unreadable-file/refused": Entry(ERROR, "{filename} cannot be read: {strerror}"),
     "unreadable-table": Entry(ERROR, "the table cannot be read: {error}"),

@@ -12,38 +12,61 @@ from hitmiss.core.expressions import Derived
 from hitmiss.core.metric_spec import Setting, parse
 from hitmiss.core.read_spec import ReadSpec
 
+EVERY: Final = "*"
+WITHIN: Final = " within "
+GROUPS: Final = "groups"
+"""The setting of a spread that says over how many groups it is."""
+
 
 @dataclass(frozen=True)
 class Gap:
     """The difference between the trials outside and inside a domain: value(out) − value(in).
 
-    Every value that is not inside counts as outside, unless `outside` lists values.
+    Every value that is not inside counts as outside, unless `outside` lists values. `*` outside: each other value on its
+    own against the domain. `*` inside: the spread over all values, greatest − least, and least / greatest. `within` names
+    columns in each of whose values the same is asked.
     """
 
     column: str
     inside: tuple[str, ...]
     outside: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Gap:
-        """Read a gap from its text: `column=in`, `column=in1+in2` or `column=in:out`.
+        """Read a gap from its text: `column=in`, `column=in1+in2`, `column=in:out`, `column=in:*`, `column=*`.
 
         >>> Gap.parse("codec=NONE:C01+C02")
-        Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'))
+        Gap(column='codec', inside=('NONE',), outside=('C01', 'C02'), within=())
+        >>> print(Gap.parse("language=* within platform"))
+        language=* within platform
         """
-        column, equals, values = text.partition("=")
+        asked, _, within = text.partition(WITHIN)
+        column, equals, values = asked.strip().partition("=")
         inside, _, outside = values.partition(":")
-        if not column or not equals or not inside:
+        control = tuple(name.strip() for name in within.split(",")) if within else ()
+        if not column or not equals or not inside or (inside == EVERY and outside) or column in control:
             raise UsageError.of("bad-gap/form", text=text)
-        return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
+        return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else (), control)
 
     def __str__(self) -> str:
-        return f"{self.column}={'+'.join(self.inside)}{':' if self.outside else ''}{'+'.join(self.outside)}"
+        sides = f"{'+'.join(self.inside)}{':' if self.outside else ''}{'+'.join(self.outside)}"
+        return f"{self.column}={sides}{WITHIN if self.within else ''}{','.join(self.within)}"
 
     @property
     def label(self) -> str:
         """The text of the gap in tables."""
         return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether the greatest and the least of all values are asked for."""
+        return self.inside == (EVERY,)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it needs."""
+        return (*self.within, self.column)
 
 
 Gaps = Gap | str | Sequence[Gap | str] | bool | None

@@ -2,7 +2,7 @@
 
 The interval combines those of recall and FPR, which come from different trials and are independent: the distances from
 the value to the number with one end put in are added as squares (MOVER, Zou & Donner 2008; Newcombe 2011). Every number
-here rises with recall and falls with FPR.
+here rises or falls with each of them.
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ def at_prevalence(metric: Metric, share: float, recall: Estimate, fpr: Estimate)
     row = replace(row, value=value, note=None)
     if recall.low is None or recall.high is None or fpr.low is None or fpr.high is None:
         return row
-    ends = [(recall.low, fpr.high, -1.0), (recall.high, fpr.low, 1.0)]
-    found = []
-    for own, other, sign in ends:
-        steps = [_at(metric, share, own, fpr.value), _at(metric, share, recall.value, other)]
-        if None in steps:
-            return row
-        found.append(value + sign * math.hypot(*(step - value for step in steps if step is not None)))
+    steps = [[_at(metric, share, own, fpr.value) for own in (recall.low, recall.high)]]
+    steps += [[_at(metric, share, recall.value, own) for own in (fpr.low, fpr.high)]]
+    if any(None in own for own in steps):
+        return row
+    found = [
+        value + sign * math.hypot(*(max(sign * (step - value) for step in own if step is not None) for own in steps))
+        for sign in (-1.0, 1.0)
+    ]
     return replace(row, low=max(found[0], 0.0), high=min(found[1], 1.0), method="from recall and fpr")

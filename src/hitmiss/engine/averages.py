@@ -1,7 +1,8 @@
-"""Estimates made of slices: the macro average, the worst slice, pairs within slices, and the gap between domains."""
+"""Estimates made of slices: the macro average, the worst slice, pairs within slices, gaps and spreads."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -10,15 +11,15 @@ from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Remark, joined
 from hitmiss.core.progress import each
-from hitmiss.core.protocol import Gap
+from hitmiss.core.protocol import EVERY, GROUPS, Gap
 from hitmiss.core.results import Estimate
-from hitmiss.engine.columns import Sample
+from hitmiss.engine.columns import Rows, Sample
 from hitmiss.engine.drawn import Drawn, nothing
 from hitmiss.engine.interval import choose_interval
 from hitmiss.engine.measurement import Measurement, blank, weighed, with_interval, with_units
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import samples_of_slices
-from hitmiss.stats.forms.composite import Difference, Extreme, Mean
+from hitmiss.stats.forms.composite import Difference, Extreme, Mean, Spread
 from hitmiss.stats.students_t import MANY
 
 
@@ -150,33 +151,105 @@ def _worst(work: Measurement, i: int, samples: list[Sample], cells: list[Estimat
 
 
 def gap_rows(work: Measurement, whole: Sample, gap: Gap) -> list[Estimate]:
-    """Return value(out) − value(in) for every question."""
+    """Return the gap for every question: value(out) − value(in), of each other group, or the spread over all groups."""
+    if gap.is_spread:
+        levels: dict[tuple[str, ...], list[Sample]] = {}
+        for sample in samples_of_slices(whole, gap.columns):
+            levels.setdefault(tuple(sample.slice.values())[:-1], []).append(sample)
+        return [e for samples in levels.values() for e in _spread_rows(work, whole, samples)]
+    if not gap.within:
+        return _gaps_of(work, whole, gap, whole.rows, {})
+    parts = samples_of_slices(whole, gap.within)
+    return [e for part in parts for e in _gaps_of(work, whole, gap, part.rows, part.slice)]
+
+
+def _gaps_of(work: Measurement, whole: Sample, gap: Gap, rows: Rows, within: Mapping[str, str]) -> list[Estimate]:
+    """Return the gaps of some trials; those against each other group hold together (Bonferroni)."""
     codes, values = work.columns.asked_codes(gap.column)
-    unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
+    own = codes[rows]
+    there = [values[code] for code in np.unique(own).tolist()]
+    each_one = gap.outside == (EVERY,)
+    named = (*gap.inside, *(() if each_one else gap.outside))
+    unknown = [v for v in named if v not in values]
     if unknown:
         raise UsageError.of("unknown-gap-value", column=gap.column, unknown=unknown[0], values_2=tuple(values))
-    own = codes[whole.rows]
-    inside = {*gap.inside}
-    outside = {*gap.outside} or {values[code] for code in np.unique(own).tolist()} - inside
-    # A side is named by what it holds, so that the order in which values were given changes no draw.
-    sides = [
-        work.columns.sample(
-            whole.rows[np.isin(own, [values.index(v) for v in held])],
-            whole.run,
-            {gap.column: f"{name} {sorted(inside)} {sorted(outside)}"},
-        )
-        for name, held in (("in", inside), ("out", outside))
-    ]
-    pairs = [work.estimates(side) for side in sides]
-    return [
-        _gap_row(work, i, gap, sides, within, beyond) for i, (within, beyond) in enumerate(zip(*pairs, strict=True))
-    ]
+    others = [v for v in there if v not in gap.inside]
+    asked = [replace(gap, outside=(v,)) for v in others] if each_one else [gap]
+    if each_one and len(others) > 1:
+        plan = work.draws.plan
+        joint = replace(plan, level=1.0 - (1.0 - plan.level) / len(others))
+        work = replace(work, draws=replace(work.draws, plan=joint), replicates={})
+    made = []
+    for one in asked:
+        inside = {*one.inside}
+        outside = {*one.outside} or {*there} - inside
+        # A side is named by what it holds, so that the order in which values were given changes no draw.
+        sides = [
+            work.columns.sample(
+                rows[np.isin(own, [values.index(v) for v in held])],
+                whole.run,
+                {**within, gap.column: f"{name} {sorted(inside)} {sorted(outside)}"},
+            )
+            for name, held in (("in", inside), ("out", outside))
+        ]
+        pairs = zip(*(work.estimates(side) for side in sides), strict=True)
+        label = {**within, gap.column: one.label}
+        found = [_gap_row(work, i, label, sides, a, b) for i, (a, b) in enumerate(pairs)]
+        together = Remark.of("gaps-together", n=len(asked))
+        made += [
+            replace(e, note=joined(e.note, together)) if e.low is not None and len(asked) > 1 else e for e in found
+        ]
+    return made
 
 
-def _gap_row(work: Measurement, i: int, gap: Gap, sides: list[Sample], within: Estimate, beyond: Estimate) -> Estimate:
+def _spread_rows(work: Measurement, whole: Sample, samples: list[Sample]) -> list[Estimate]:
+    """Return greatest − least over groups for every question, and least / greatest where numbers start at 0."""
+    cells = [_slice_rows(work, sample) for sample in samples]
+    rows = []
+    for i, question in enumerate(work.questions):
+        own = [(s, found[i]) for s, found in zip(samples, cells, strict=True) if found[i].value is not None]
+        kinds = (False, True) if question.metric.range[0] >= 0.0 else (False,)
+        rows += [_spread_row(work, whole, i, question, samples, own, is_ratio) for is_ratio in kinds]
+    return rows
+
+
+def _spread_row(
+    work: Measurement,
+    whole: Sample,
+    i: int,
+    question: PreparedMetric,
+    samples: list[Sample],
+    own: list[tuple[Sample, Estimate]],
+    is_ratio: bool,
+) -> Estimate:
+    *control, column = samples[0].slice
+    n, n_positive = (sum(sizes) for sizes in zip(*((s.n, s.n_positive) for s in samples), strict=True))
+    where = {**{name: samples[0].slice[name] for name in control}, column: EVERY}
+    row = replace(blank(question, n, n_positive, whole.run, where), average="ratio" if is_ratio else "spread")
+    row = replace(row, best="high" if is_ratio else "low", settings={**row.settings, GROUPS: len(own)})
+    if len(own) < 2:
+        return replace(row, note=Remark.of("undefined/one-group", n=len(own), column=column))
+    form = Spread(question.form, is_ratio)
+    values = [float(e.value or 0.0) for _, e in own]
+    value = form.value(values)
+    if np.isnan(value):
+        return replace(row, note=Remark.of("undefined/zero-denominator"))
+    at = [own[place(values)][0].slice[column] for place in (np.argmax, np.argmin)]
+    some = None if len(own) == len(samples) else Remark.of("mean-over-some", n_defined=len(own), n_cells=len(samples))
+    row = replace(row, value=value, note=joined(Remark.of("spread-of", most=at[0], least=at[1]), some))
+    low, high = question.metric.range
+    parts = tuple(work.of(s).part(s, i, e) for s, e in own)
+    drawn = Drawn(value, (0.0, 1.0 if is_ratio else high - low), parts=parts)
+    row = with_units(row, work.draws, [s for s, _ in own], question.labelled)
+    return with_interval(row, choose_interval(form, drawn, work.draws.plan))
+
+
+def _gap_row(
+    work: Measurement, i: int, label: Mapping[str, str], sides: list[Sample], within: Estimate, beyond: Estimate
+) -> Estimate:
     row = replace(
         beyond,
-        slice={gap.column: gap.label},
+        slice=label,
         average="gap",
         n=within.n + beyond.n,
         value=None,

@@ -28,6 +28,7 @@ from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.engine.columns import Columns, OneClassColumns
 from hitmiss.engine.comparability import Breach, breaches, unchecked
+from hitmiss.engine.compared_gaps import compared_gaps
 from hitmiss.engine.comparison import (
     ALL,
     BOTH,
@@ -61,7 +62,7 @@ from hitmiss.engine.pairing import Pair, completed, incomplete, pair, size_of
 from hitmiss.engine.prepare import prepare_metric, prepared_for, shown_text
 from hitmiss.engine.samples import by_target
 from hitmiss.engine.score_checks import check_scores
-from hitmiss.engine.signature import render
+from hitmiss.engine.signature import GAPS_JOIN, render
 from hitmiss.engine.weighted import weighted_plan
 from hitmiss.stats import mcnemar
 from hitmiss.stats.corrections import adjusted
@@ -450,6 +451,7 @@ def compare_design(
     work = Work(questions, plan, contest.test, correction, paired, chosen)
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
     rows += [work.derived(one, whole) for whole in wholes_ for one in derived]
+    rows += compared_gaps(paired.a, paired.b, design, plan)
     warnings += unused_unit(columns, questions, plan, chosen, rows)
     made = Comparison(
         names,
@@ -575,6 +577,7 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         if head.repeated_by
         else "none",
         "by": ",".join("*".join(g) for g in groupings) or "none",
+        "gap": GAPS_JOIN.join(map(str, made.design.gaps if made.design else ())) or "none",
         "test": work.test,
         "correction": work.correction,
         "boot": str(work.plan),

@@ -85,6 +85,13 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "items repeat; resample whole items (unit=item)",
     ),
     "few-errors-counted": Entry(NOTE, "few errors at the threshold: judged by the trials on which the two runs differ"),
+    "from-both-intervals": Entry(NOTE, "from both intervals"),
+    "gaps-of-many": Entry(
+        ERROR, "{--gap <gap>} compares the gaps of two runs, and {n} were given", fix="compare them two by two"
+    ),
+    "gaps-together": Entry(NOTE, "{n} gaps together"),
+    "spread-of": Entry(NOTE, "greatest: {most}, least: {least}"),
+    "undefined/one-group": Entry(NOTE, "undefined: {n} {column} has a number"),
     "mean-over-some": Entry(NOTE, "over {n_defined} of {n_cells} slices"),
     "no-interval/shared-trials": Entry(
         NOTE,
@@ -123,6 +130,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-interval/part": Entry(
         NOTE, "no interval: that of {part} shows no error", short="that of {part} shows no error"
+    ),
+    "no-interval/of-a-group": Entry(
+        NOTE,
+        "no interval: a group has none; ask for {--bootstrap 1000}",
+        short="a group has none; ask for {--bootstrap 1000}",
     ),
     "few-of-class/identity": Entry(NOTE, "only {few} {part}"),
     "mean-over-some/identities": Entry(NOTE, "over {defined} of {n_values} identities"),

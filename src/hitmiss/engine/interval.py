@@ -10,6 +10,7 @@ No other module calls the formulas (`stats.intervals`). The first rule that appl
     percentile, BCa                                asked for
     Student on the form's scale                    units
     spread; corrected least cost; from both sides  areas and decisions; minimum costs; unpaired `Difference`
+    all pairs at once (Tukey & Kramer, MOVER)      a `Spread` of slices
     reflected                                      an `Expression` with a greatest or least part
     BCa, else percentile                           other forms
 
@@ -37,9 +38,10 @@ from hitmiss.stats import intervals
 from hitmiss.stats.delong import RocSteps
 from hitmiss.stats.enough_units import LEAST_EFFECTIVE
 from hitmiss.stats.forms.base import Form, Functional, Located
-from hitmiss.stats.forms.composite import Composite, Difference, Expression, Extreme, Mean
+from hitmiss.stats.forms.composite import Composite, Difference, Expression, Extreme, Mean, Spread
 from hitmiss.stats.forms.crossing import Crossing
 from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.group_spread import level_of_pairs, ratio_interval, spread_interval
 from hitmiss.stats.influence import Expansion
 from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.optimism import growth_of_least_cost
@@ -57,6 +59,7 @@ __all__ = [
     "Interval",
     "area_interval",
     "area_without_draws",
+    "both_intervals",
     "choose_interval",
     "ends_of_draws",
     "expanded_interval",
@@ -68,6 +71,7 @@ ONE_UNIT: Final = Remark.of("no-interval/one-unit")
 OVER_UNITS: Final = "wilson over units"
 DELONG_OVER_UNITS: Final = "delong over units"
 FEW_ERRORS: Final = "jeffreys"
+TUKEY: Final = "tukey-kramer"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
 AT_END: Final = Remark.of("no-interval/at-end")
 SOME: Final = 1e-9
@@ -113,6 +117,8 @@ def choose_interval(form: Functional | Composite, drawn: Drawn, plan: SamplingPl
         return Interval(note=drawn.reason)
     if isinstance(form, Extreme):
         return _of_worst(form, drawn, plan)
+    if isinstance(form, Spread):
+        return _of_spread(form, drawn, plan)
     if isinstance(form, Expression):
         return _of_expression(form, drawn, plan)
     if isinstance(form, Mean | Difference) and _is_paired(form):
@@ -174,6 +180,16 @@ def expanded_interval(value: float, of: Expansion, level: float = 0.95) -> Inter
         return Interval(note=ONE_UNIT)
     ends = intervals.on_scale(value, math.sqrt(variance), (0.0, 1.0), level, of.degrees)
     return Interval.of(ends, DELONG_OVER_UNITS if of.shares else "delong")
+
+
+def both_intervals(
+    one: tuple[float, float | None, float | None], other: tuple[float, float | None, float | None]
+) -> Interval:
+    """Return the interval of other − one, each with its own interval, as of two independent samples (MOVER)."""
+    (a, a_low, a_high), (b, b_low, b_high) = one, other
+    if a_low is None or a_high is None or b_low is None or b_high is None:
+        return Interval()
+    return Interval.of(intervals.of_difference((a, a_low, a_high), (b, b_low, b_high)), "both")
 
 
 def _of_sample(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interval:
@@ -489,6 +505,18 @@ def _of_worst(form: Extreme, drawn: Drawn, plan: SamplingPlan) -> Interval:
         return Interval(note=joined(said, found.note))
     own = (found.low, worst.ends[1]) if sign > 0.0 else (worst.ends[0], found.high)
     return Interval(*own, found.method, said)
+
+
+def _of_spread(form: Spread, drawn: Drawn, plan: SamplingPlan) -> Interval:
+    """Return the interval of the spread of true values, from intervals of slices with which all pairs hold at once."""
+    level = level_of_pairs(len(drawn.parts), plan.level)
+    found = [_at_level(form.of, part, plan, level) for part in drawn.parts]
+    if (lacking := next((own for own in found if own.low is None), None)) is not None:
+        return Interval(note=lacking.note or Remark.of("no-interval/of-a-group"))
+    value = np.array([part.middle for part in drawn.parts])
+    low, high = (np.array([own.ends[k] for own in found]) for k in (0, 1))
+    ends = (ratio_interval if form.is_ratio else spread_interval)(value, low, high)
+    return Interval(max(ends[0], drawn.bounds[0]), min(ends[1], drawn.bounds[1]), TUKEY)
 
 
 def _at_level(form: Functional, drawn: Drawn, plan: SamplingPlan, level: float) -> Interval:

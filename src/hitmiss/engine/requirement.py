@@ -6,6 +6,7 @@
     eer[codec=*] <= 0.2              every slice of a table
     delta eer <= 0.005               of two runs that are compared: the second less the first
     worst eer <= 0.2                 an average: worst, macro, gap, mean, power mean, …; micro is pooled
+    spread fpr[language=*] <= 0.1    greatest − least over the values of a column (`--gap language=*`); ratio: least / greatest
     min_dcf(c_fa=1) <= 0.3           a metric with settings, as the results name it
     eer[codec=*] <= 0.2 where defined      every slice that has both classes; one at least must
     precision >= 0.9 at prevalence 1%      with this share of positives instead of the file's
@@ -32,6 +33,7 @@ from hitmiss.core.criteria import load_criteria
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Amount, Finding, Subject, Value
 from hitmiss.core.metric_spec import MetricSpec, parse
+from hitmiss.core.protocol import GROUPS
 from hitmiss.core.registry import all_metrics, find_metric, known_text
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.at_prevalence import at_prevalence
@@ -472,7 +474,9 @@ def range_of(e: Estimate, results: Results) -> tuple[float, float]:
     kinds = (e.average or "").split()
     if {"gap", DELTA} & set(kinds):
         low, high = low - high, high - low
-    return (0.0, high - low) if "sd" in kinds else (low, high)
+    if "ratio" in kinds:
+        return 0.0, 1.0
+    return (0.0, high - low) if {"sd", "spread"} & set(kinds) else (low, high)
 
 
 def _declared_range(e: Estimate, results: Results) -> tuple[float, float]:
@@ -484,7 +488,8 @@ def _declared_range(e: Estimate, results: Results) -> tuple[float, float]:
     spec = parse(e.metric)
     entry = all_metrics().get(spec.name)
     if entry is not None:
-        return entry.range_of({**dict(spec.settings), **e.settings})
+        own = {name: value for name, value in e.settings.items() if name != GROUPS}
+        return entry.range_of({**dict(spec.settings), **own})
     return RANGES.get(e.metric, (-math.inf, math.inf))
 
 
@@ -493,6 +498,8 @@ def _better(e: Estimate) -> str | None:
     kinds = (e.average or "").split()
     if "sd" in kinds:
         return "low"
+    if {"spread", "ratio"} & set(kinds):
+        return e.best
     return None if {"gap", DELTA} & set(kinds) or is_two_sided(e) else e.best
 
 

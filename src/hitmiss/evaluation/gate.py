@@ -20,7 +20,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.gate_spec import GateRule, GateSpec, load_gate
 from hitmiss.core.kinds import one_or_several
-from hitmiss.core.protocol import Protocol
+from hitmiss.core.protocol import EVERY, Gap, Protocol
 from hitmiss.core.results import Results, demanded_results
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparison import Comparison
@@ -230,7 +230,11 @@ def _measured(run: Results | Trials, targets: Sequence[Target], design: Design) 
 
 
 def _for_rules(targets: Sequence[Target], run: Trials, design: Design) -> Design:
-    slices = [tuple(k for k, _ in t.cells if k not in run.header.runs) for t in targets]
+    spreads = [t for t in targets if t.average in ("spread", "ratio")]
+    slices = [tuple(k for k, _ in t.cells if k not in run.header.runs) for t in targets if t not in spreads]
+    own = [Gap(names[-1], (EVERY,), within=names[:-1]) for t in spreads if (names := tuple(k for k, _ in t.cells))]
+    gaps = tuple(dict.fromkeys((*design.gaps, *own)))
+    design = replace(design, gap=gaps if len(gaps) > 1 else gaps[0]) if gaps else design
     by = dict.fromkeys([*(",".join(g) for g in design.by), *(",".join(s) for s in slices if s)])
     return design.changed(metrics=list(dict.fromkeys(str(t.metric) for t in targets)), by=parse_by(list(by)))
 

@@ -278,6 +278,8 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     from hitmiss.engine.rank import compare_runs  # imported here, so that measuring alone does not load it
 
     protocol, wanted = design.protocol, design.metrics
+    if design.gaps and len(runs) > 2:
+        raise UsageError.of("gaps-of-many", gap=str(design.gaps[0]), n=len(runs))
     for run in runs.values():
         refuse_layouts(run, protocol)
     if protocol and protocol.compared_by:

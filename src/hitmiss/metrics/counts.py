@@ -7,7 +7,9 @@ were answered. An empty denominator is NaN, never 0.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic
 
 import numpy as np
@@ -169,6 +171,24 @@ def f1_of(c: Counts[N]) -> N:
     return float(found) if isinstance(found, Rate) else found  # not a binomial proportion: Wilson does not apply
 
 
+def fbeta_of(c: Counts[N], beta: float = 1.0) -> N:
+    """Return (1 + β²) TP / ((1 + β²) TP + β² FN + FP)."""
+    of = (1.0 + beta**2) * c.tp
+    found = share(of, of + beta**2 * c.fn + c.fp)
+    return float(found) if isinstance(found, Rate) else found
+
+
+def flag_rate_of(c: Counts[N]) -> N:
+    """Return (TP + FP) / answered trials."""
+    return share(c.tp + c.fp, c.tp + c.fp + c.fn + c.tn)
+
+
+def decision_cost_of(c: Counts[N], c_fp: float = 1.0, c_fn: float = 1.0) -> N:
+    """Return (c_fp FP + c_fn FN) / answered trials."""
+    found = share(c_fp * c.fp + c_fn * c.fn, c.tp + c.fp + c.fn + c.tn)
+    return float(found) if isinstance(found, Rate) else found
+
+
 def balanced_accuracy_of(c: Counts[N]) -> N:
     """Return (recall + specificity) / 2."""
     return (recall_of(c) + specificity_of(c)) / 2
@@ -327,6 +347,68 @@ def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -
     0.5
     """
     return f1_of(Counts.of(label, decision, weight))
+
+
+@metric(
+    best="high",
+    form=lambda beta=1.0: OfCounts(partial(fbeta_of, beta=beta)),
+    zero=True,
+    also=("fbeta_score", "f_beta"),
+    of="both",
+    symbol="Fβ",
+)
+def fbeta(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None, *, beta: float = 1.0) -> float:
+    """Weighted harmonic mean of precision and recall: recall counts β times as much as precision.
+
+    Fβ = (1 + β²) TP / ((1 + β²) TP + β² FN + FP). Best: high. Range: 0..1. Undefined (NaN) without positives, true or
+    claimed. Reference: equals `sklearn.metrics.fbeta_score` where defined.
+
+    >>> round(fbeta([1, 1, 1, 0], [1, 0, 0, 0], beta=2), 6)
+    0.384615
+    """
+    return fbeta_of(Counts.of(label, decision, weight), beta)
+
+
+@metric(
+    best="low",
+    form=lambda: OfCounts(flag_rate_of),
+    also=("selection_rate", "flagged_rate"),
+    from_rates=True,
+    of="all",
+    share=True,
+    two_sided=True,
+)
+def flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of the answered trials that were called positive: what reaches a queue.
+
+    flag_rate = (TP + FP) / answered. Best: neither. Range: 0..1. Undefined (NaN) without answered trials.
+    Reference: equals `fairlearn.metrics.selection_rate`.
+
+    >>> flag_rate([1, 1, 0, 0], [1, 0, 1, 1])
+    Rate(3/4 = 0.75)
+    """
+    return flag_rate_of(Counts.of(label, decision, weight))
+
+
+@metric(
+    best="low",
+    form=lambda c_fp=1.0, c_fn=1.0: OfCounts(partial(decision_cost_of, c_fp=c_fp, c_fn=c_fn)),
+    of="all",
+    range=(0.0, math.inf),
+    ends=lambda c_fp=1.0, c_fn=1.0: (0.0, max(c_fp, c_fn)),
+)
+def decision_cost(
+    label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None, *, c_fp: float = 1.0, c_fn: float = 1.0
+) -> float:
+    """Mean cost of a decision, where a false alarm and a miss cost what you say.
+
+    decision_cost = (c_fp FP + c_fn FN) / answered. Best: low. Range: 0..max(c_fp, c_fn). Undefined (NaN) without answered
+    trials. Reference: with equal costs of 1 it is 1 − accuracy of what was answered.
+
+    >>> decision_cost([1, 1, 0, 0], [1, 0, 1, 0], c_fn=5)
+    1.5
+    """
+    return decision_cost_of(Counts.of(label, decision, weight), c_fp, c_fn)
 
 
 @metric(

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
+from hitmiss.core.protocol import EVERY
 from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference, Discordance
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import p_text
 from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
+from hitmiss.reports.result_tables import SPREADS
 from hitmiss.reports.table import ARROW, Table, TableCell
 
 VERDICT = "verdict"
@@ -34,13 +36,18 @@ def tables(
     Without `full`, all pairs and the first metric of the first grouping; the verdict names every slice that is worse.
     """
     whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
+    gaps = [d for d in comparison if d.average in SPREADS]
     if not full:
         names = {d.metric for d in whole}
         whole = [d for d in whole if TURNED.get(d.metric) not in names]
     found = [_overall(whole, comparison, numbers)] if whole else []
-    families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
+    families = dict.fromkeys(
+        (tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison) and d not in gaps
+    )
     kept = list(families) if full else list(families)[:1]
     found += [_by_slice(comparison, names, metric, positive, numbers) for names, metric in kept]
+    kept_gaps = gaps if full else [d for d in gaps if d.metric == gaps[0].metric]
+    found += [_gaps(kept_gaps, comparison, numbers)] if gaps else []
     if not full and found:
         return found
     for sliced in (False, True):
@@ -81,10 +88,20 @@ def _overall(rows: Sequence[Difference], comparison: Comparison, numbers: Compar
     return _arranged(Table("all pairs", (*header, VERDICT, ""), tuple(lines)), 3, numbers)
 
 
+def _gaps(rows: Sequence[Difference], comparison: Comparison, numbers: ComparedNumbers) -> Table:
+    header = ("gap", "metric", "A", "B", f"B − A, {comparison.level:.0%} interval", "")
+    lines = []
+    for d in rows:
+        where = ", ".join(f"over {k}" if v == EVERY else f"{k} {v}" for k, v in d.slice.items())
+        name = TableCell(f"{SPREADS[str(d.average)]}{_titled(d, comparison)}")
+        lines.append((TableCell(where), name, *_values(d, comparison, numbers), TableCell(d.note or "")))
+    return Table("gaps between groups", header, tuple(lines), 2).trimmed()
+
+
 def _by_slice(
     comparison: Comparison, names: tuple[str, ...], metric: str, positive: str, numbers: ComparedNumbers
 ) -> Table:
-    own = [d for d in comparison if tuple(d.slice) == names and d.metric == metric]
+    own = [d for d in comparison if tuple(d.slice) == names and d.metric == metric and d.average not in SPREADS]
     pooled = [d for d in comparison if not d.slice and d.metric == metric]
     adjusted = f"p ({comparison.correction})" if comparison.correction != "none" else "p unadjusted"
     header = (

@@ -10,6 +10,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from hitmiss._version import __version__
+from hitmiss.core.protocol import EVERY
 from hitmiss.engine.requirement import Check
 from hitmiss.evaluation.gate import Flip, GateOutcome
 from hitmiss.reports.markdown import md
@@ -148,7 +149,7 @@ def comment(outcome: GateOutcome, texts: Mapping[str, str] | None = None) -> str
 
 
 def _place(check: Check) -> str:
-    return ", ".join(f"{k} {v}" for k, v in check.slice.items()) or "all items"
+    return ", ".join(f"over {k}" if v == EVERY else f"{k} {v}" for k, v in check.slice.items()) or "all items"
 
 
 def _before_after(check: Check) -> str:
@@ -159,7 +160,7 @@ def _before_after(check: Check) -> str:
     ends = "" if check.low is None or check.high is None else f"{check.low:.4g} to {check.high:.4g}"
     what = f"{ends} worse" if ends and check.before is not None else ends
     limit = f"worse by {check.limit:g}" if check.before is not None else check.fails_if
-    return f"| {md(_place(check))} | {md(check.metric or check.figure)} | {moved} | {what} | {md(limit)} |"
+    return f"| {md(_place(check))} | {md(check.figure.partition(' [')[0])} | {moved} | {what} | {md(limit)} |"
 
 
 def _first(outcome: GateOutcome, failed: Sequence[Check]) -> list[Flip]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hitmiss.core.protocol import EVERY
 from hitmiss.core.results import Estimate, Results
 from hitmiss.findings.wording import PLACES, explain
 from hitmiss.reports.grids import REPEATS, Grid, Row, by_slice, groupings, overall, runs
@@ -154,25 +155,42 @@ def over_repeats(results: Results, names: tuple[str, ...], style: TableStyle = T
     return [replace(table, name="runs").trimmed()]
 
 
+MOST_DOMAINS: Final = 2
+SPREADS: Final = {"gap": "", "spread": "greatest − least ", "ratio": "least / greatest "}
+
+
 def gap_tables(results: Results, style: TableStyle = TEXT) -> list[Table]:
     """Return numbers outside a domain minus those inside it, if the results have them; one table per domain."""
-    own = [e for e in results if e.average == "gap"]
-    names = tuple(dict.fromkeys(k for e in own for k in e.run))
+    own = [e for e in results if e.average in SPREADS]
+    kinds: dict[tuple[bool, tuple[str, ...]], list[Estimate]] = {}
+    for e in own:
+        kinds.setdefault((e.average == "gap", tuple(e.slice)), []).append(e)
     made = []
-    for domain in dict.fromkeys(tuple(e.slice.items()) for e in own):
-        rows = []
-        for e in (e for e in own if tuple(e.slice.items()) == domain):
-            digits = style.digits([e])
-            ends = (
-                TableCell(style.value(e, digits) + style.unit(e.metric) * (e.value is not None), strong=True),
-                TableCell(style.ends(e, digits)),
-                TableCell(e.note or ""),
-            )
-            rows.append((*(TableCell(e.run.get(k, "")) for k in names), TableCell(titled(e)), *ends))
-        title = f"gap: {', '.join(f'{column} {label}' for column, label in domain)}"
-        header = (*names, "metric", "out − in", "interval", "")
-        made.append(Table(title, header, tuple(rows), len(names) + 1, name="gap").trimmed())
+    for (is_gap, columns), found in kinds.items():
+        domains = list(dict.fromkeys(tuple(e.slice.items()) for e in found))
+        apart = [[e for e in found if tuple(e.slice.items()) == domain] for domain in domains]
+        # three or more of one kind are one table, with their domains as rows
+        shown = columns if len(domains) > MOST_DOMAINS else ()
+        made += [_gap_table(rows, is_gap, shown, style) for rows in ([found] if shown else apart)]
     return made
+
+
+def _gap_table(own: list[Estimate], is_gap: bool, columns: tuple[str, ...], style: TableStyle) -> Table:
+    names = tuple(dict.fromkeys(k for e in own for k in e.run))
+    rows = []
+    for e in own:
+        digits = style.digits([e])
+        ends = (
+            TableCell(style.value(e, digits) + style.unit(e.metric) * (e.value is not None), strong=True),
+            TableCell(style.ends(e, digits)),
+            TableCell(e.note or ""),
+        )
+        where = (TableCell(v) for v in (*(e.run.get(k, "") for k in names), *(e.slice[k] for k in columns)))
+        rows.append((*where, TableCell(f"{SPREADS[str(e.average)]}{titled(e)}"), *ends))
+    told = [(k, "") for k in columns] or list(own[0].slice.items())
+    title = f"gap: {', '.join(f'over {k}' if v == EVERY else f'{k} {v}'.strip() for k, v in told)}"
+    header = (*names, *columns, "metric", "out − in" if is_gap else "number", "interval", "")
+    return Table(title, header, tuple(rows), len(names) + len(columns) + 1, name="gap").trimmed()
 
 
 def matrix(results: Results, rows: str, columns: str, metric: str, run: Mapping[str, str] | None = None) -> Table:

@@ -3,6 +3,7 @@
     Mean          over slices or repeats, plain or weighted (macro averages, pairs within slices)
     Difference    the second part less the first (the gap between domains, two runs on the same trials)
     Extreme       the worst of several slices
+    Spread        the greatest of several slices less the least, or the least divided by the greatest
     Expression    a formula that a protocol makes of several metrics
 
 They say what is combined. Which interval the combination gets is decided in `engine.interval`, as for every other form.
@@ -10,6 +11,7 @@ They say what is combined. Which interval the combination gets is decided in `en
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,6 +61,21 @@ class Extreme:
 
 
 @dataclass(frozen=True, eq=False)
+class Spread:
+    """The greatest of several slices less the least; `is_ratio`: the least divided by the greatest."""
+
+    of: Functional
+    is_ratio: bool = False
+
+    def value(self, values: Sequence[float]) -> float:
+        """Return the spread of the numbers of all slices; NaN for a ratio to 0."""
+        least, most = min(values), max(values)
+        if not self.is_ratio:
+            return most - least
+        return least / most if most else math.nan
+
+
+@dataclass(frozen=True, eq=False)
 class Expression:
     """A formula of several estimates; `is_extreme`: it takes the greatest or the least of noisy numbers."""
 
@@ -71,4 +88,4 @@ class Expression:
             return np.asarray(self.formula(parts))
 
 
-Composite = Mean | Difference | Extreme | Expression
+Composite = Mean | Difference | Extreme | Spread | Expression
