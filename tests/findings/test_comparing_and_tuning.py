@@ -24,7 +24,7 @@ from hitmiss.derive import bands
 from hitmiss.derive.operating_points import guaranteed_threshold
 from hitmiss.engine.at_prevalence import at_prevalence
 from hitmiss.engine.prepare import prepare_metric
-from hitmiss.engine.tuning import Guarantee, tune
+from hitmiss.engine.tuning import Bench, Guarantee, tune
 from hitmiss.engine.weighted import weighted_plan
 from hitmiss.evaluation.detecting import detect
 from hitmiss.evaluation.given import table_of
@@ -222,7 +222,7 @@ CASES: Sequence[tuple[str, Case, str]] = [
     ),
     # tuning
     ("no-test-rows", lambda: tune(GROUPED, "language", ["en"], test=GROUPED.where(language="es")), "en"),
-    ("group-refused", lambda: tune(GROUPED, "language", ["en"], guarantee=Guarantee("fpr", 0.01)), "en: "),
+    ("group-refused", lambda: tune(GROUPED, "language", ["en"], by=Bench(guarantee=Guarantee("fpr", 0.01))), "en: "),
     ("bad-guarantee", lambda: Guarantee.parse("fpr >= 1%"), "fpr >= 1%"),
     ("no-guarantee", lambda: guaranteed_threshold(Tally.of([1, 0], [1.0, 0.0]), "fpr", 0.01), "fpr at 0.01"),
     ("no-guarantee/ties",

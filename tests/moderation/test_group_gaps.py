@@ -129,7 +129,9 @@ def test_what_cannot_be_asked_is_refused() -> None:
 
 
 def test_undefined_groups_are_counted_and_one_group_has_no_spread() -> None:
-    trials = hm.Trials.of([1, 0, 1, 1, 0, 1], [0.9, 0.1, 0.8, 0.7, 0.2, 0.3], g=["a", "a", "b", "b", "c", "c"], h=list("xxyyzz"))
+    trials = hm.Trials.of(
+        [1, 0, 1, 1, 0, 1], [0.9, 0.1, 0.8, 0.7, 0.2, 0.3], g=["a", "a", "b", "b", "c", "c"], h=list("xxyyzz")
+    )
     found = {e.average: e for e in hm.evaluate(trials, metrics=["roc_auc"], gap="g=*") if e.average}
     spread: Estimate = found["spread"]
     assert spread.value == 0.0 and "over 2 of 3 slices" in str(spread.note)

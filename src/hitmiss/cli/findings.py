@@ -74,6 +74,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-where": Entry(ERROR, "{--where?} takes COLUMN=VALUE; found {bad!r}"),
     "no-rates/option": Entry(ERROR, "{--rates?} needs the detector's rates"),
     "bad-unit/probe": Entry(ERROR, "a probe draws one unit; found {unit}"),
+    "bad-number-of-group": Entry(
+        ERROR, "{text!r} is no number, or one too many", fix="write 0.8, or GROUP=0.8 for every group"
+    ),
     "no-test-files": Entry(ERROR, "say which files get the thresholds: {--test?} FILE …"),
     "bad-lease": Entry(ERROR, "{--per-item?} must be at least 1 and {--lease?} above 0"),
     "no-results/given": Entry(ERROR, "give the results to export: the file that `hitmiss score … -o FILE` wrote"),

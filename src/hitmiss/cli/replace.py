@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import JSON, RESULTS
+from hitmiss.cli.shared import JSON, RESULTS, by_group
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
@@ -54,13 +54,14 @@ def replace(
 
     if not threshold:
         raise UsageError.of("no-threshold-in-use")
+    in_use = by_group(threshold)
     columns = [name for text in by or [] for name in text.split(",")]
     sides = [_read(file, key, reading) for file in (old, new)]
     names = (Path(old).name, Path(new).name)
     found = replace_classifier(
         sides[0],
         sides[1],
-        _thresholds(threshold),
+        in_use.get("", in_use),
         by=columns,
         keep=keep,
         margin=margin,
@@ -102,20 +103,3 @@ def _read(file: str, key: str | None, reading: ReadSpec) -> Trials:
         if key is not None or error.code != "missing-column":
             raise
     return read_unlabelled(file, reading, reading.positive or "flagged")
-
-
-def _thresholds(texts: list[str]) -> float | dict[str, float]:
-    from hitmiss.core.errors import UsageError
-
-    found: dict[str, float] = {}
-    for text in texts:
-        name, equals, value = text.rpartition("=")
-        try:
-            found[name if equals else ""] = float(value)
-        except ValueError:
-            raise UsageError.of("bad-threshold-in-use", text=text) from None
-    if "" in found:
-        if len(found) > 1:
-            raise UsageError.of("bad-threshold-in-use", text=texts[-1])
-        return found[""]
-    return found

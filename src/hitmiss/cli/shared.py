@@ -34,3 +34,23 @@ METRICS_OUTPUT: Final = opt("Write the documented metrics.json here.", WRITING, 
 def field_option(spec: type[Spec], name: str) -> Option:
     """Return the option of a field, for a verb that takes it as it is written instead of the spec."""
     return options_of(spec)[name]  # type: ignore[arg-type]
+
+
+def by_group(texts: list[str] | None) -> dict[str, float]:
+    """Read numbers by group from `0.8`, `1.5%` or `en=0.8`; the group of a plain number is empty.
+
+    >>> by_group(["en=0.8", "tr=70%"]), by_group(["1.5%"])
+    ({'en': 0.8, 'tr': 0.7}, {'': 0.015})
+    """
+    from hitmiss.core.errors import UsageError
+
+    found: dict[str, float] = {}
+    for text in texts or []:
+        name, _, value = text.rpartition("=")
+        try:
+            found[name] = float(value.rstrip("%")) / (100.0 if value.endswith("%") else 1.0)
+        except ValueError:
+            raise UsageError.of("bad-number-of-group", text=text) from None
+    if len(found) != len(texts or []) or ("" in found and len(found) > 1):
+        raise UsageError.of("bad-number-of-group", text=(texts or [""])[-1])
+    return found

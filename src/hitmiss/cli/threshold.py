@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import GROUP, JSON, KEY
+from hitmiss.cli.shared import GROUP, JSON, KEY, by_group
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
@@ -16,13 +16,15 @@ from hitmiss.metrics.usual import OBJECTIVE
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
 
+OF_GROUPS = "of several groups each, `en=300`"
 VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after languages, or files with a language column."
 
 
 def threshold(
     validation: Annotated[list[str], arg(VALIDATION)],
     maximize: Annotated[
-        str, opt("A metric of decisions: f1, accuracy, mcc, balanced_accuracy …", MEASURING, common=True)
+        str,
+        opt("A metric of decisions: f1, fbeta(beta=2), mcc, decision_cost(c_fp=1,c_fn=5) …", MEASURING, common=True),
     ] = OBJECTIVE,
     search: Annotated[
         Literal["exact", "grid"], opt("exact: over observed scores; grid: 0.10, 0.11 … 0.90.", MEASURING, common=True)
@@ -34,6 +36,16 @@ def threshold(
             MEASURING,
             common=True,
         ),
+    ] = None,
+    keep: Annotated[
+        str | None, opt("A limit on validation, as 'recall >= 0.9' with --maximize precision.", MEASURING, common=True)
+    ] = None,
+    capacity: Annotated[
+        list[str] | None, opt(f"Items that people can review in a period; {OF_GROUPS}.", MEASURING, common=True)
+    ] = None,
+    volume: Annotated[list[str] | None, opt(f"Items of a period in use; {OF_GROUPS}.", MEASURING, common=True)] = None,
+    prevalence: Annotated[
+        list[str] | None, opt("Share of positives in use, `1.5%`, or `en=1%` for each group.", MEASURING, common=True)
     ] = None,
     test: Annotated[
         list[str] | None,
@@ -52,24 +64,33 @@ def threshold(
     """Choose thresholds on validation data, and show how much of the gain remains on test data.
 
     $ hitmiss threshold dev_en.csv --test test_en.csv --maximize f1
+    $ hitmiss threshold dev.csv --test test.csv --capacity 300 --volume 2000000 --prevalence 1.5%
     """
     from hitmiss.core.errors import UsageError
-    from hitmiss.engine.tuning import Guarantee
+    from hitmiss.engine.requirement import parse_requirement
+    from hitmiss.engine.tuning import Bench, Guarantee
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 
     if (write or output_dir) and not test:
         raise UsageError.of("no-test-files")
+    bench = Bench(
+        maximize,
+        search,
+        Guarantee.parse(guarantee, asked.level) if guarantee else None,
+        parse_requirement(keep) if keep else None,
+        by_group(prevalence),
+        by_group(volume),
+        by_group(capacity),
+    )
     tuning = tune_files(
         printing.expanded(validation),
         printing.expanded(test or []),
-        maximize=maximize,
-        search=search,
+        by=bench,
         group=group,
         spec=reading,
         plan=asked.plan,
         key=key,
         test_key=test_key,
-        guarantee=Guarantee.parse(guarantee, asked.level) if guarantee else None,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
     _print(tuning, json)
@@ -79,16 +100,16 @@ def threshold(
 
 def _print(tuning: Tuning, json: bool) -> None:
     from hitmiss.reports import terminal
-    from hitmiss.reports.threshold_table import records, table
+    from hitmiss.reports.threshold_table import load_table, records, table
 
     if json:
-        facts: dict[str, object] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
+        facts: dict[str, object] = {"schema": 1, "maximize": tuning.by.metric, "search": tuning.by.search}
         facts["drawn"] = str(tuning.plan) if tuning.plan is not None else "none"
         printing.out_json(
             {**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning), **printing.taken()}
         )
         return
-    terminal.write_tables([table(tuning)])
+    terminal.write_tables([table(tuning), *load_table(tuning)])
     if tuning.plan is not None and tuning.plan.bootstrap and tuning.test is not None:
         drawn = " × ".join(tuning.plan.unit) or "texts"
         printing.out(f"\nintervals on test: {tuning.plan.bootstrap:,} draws of {drawn}, level {tuning.plan.level:g}")

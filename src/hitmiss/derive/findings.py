@@ -11,6 +11,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-guarantee": Entry(
         ERROR, "{rate} with the limit {limit:g} cannot be guaranteed", fix="write 'fpr <= 0.01' or 'recall >= 0.9'"
     ),
+    "no-threshold-keeps": Entry(ERROR, "no threshold keeps this limit on {of}", fix="give another limit"),
+    "no-threshold-fits": Entry(
+        ERROR,
+        "the queue holds {share:.3g} of all items, and even the highest threshold flags {least:.3g}",
+        fix="give a larger capacity",
+    ),
     "no-guarantee": Entry(
         ERROR,
         "{n:,} validation trials of this class cannot guarantee {rate} at {limit:g}",

@@ -1,20 +1,22 @@
-"""A threshold with a guarantee: at most so many false alarms, or at least so much recall, on data not seen yet.
+"""Thresholds by what must be kept: a limit on validation, the capacity of a queue, a guarantee on data not seen yet.
 
-The threshold is an order statistic of one class of the validation data. Whatever the distribution of the scores, the true
+With a guarantee the threshold is an order statistic of one class of the validation data. Whatever the distribution of the scores, the true
 rate at it breaks the limit in at most 1 − level of all validation sets: P(Beta(k + 1, n − k) > limit), with k the errors
 that are allowed on n validation trials (Wilks 1941, tolerance limits).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from scipy.special import bdtr
 
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.registry import resolve
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.sorting import Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
 from hitmiss.derive.thresholds import ThresholdChoice, figures_at
 from hitmiss.metrics.counts import fpr, recall
@@ -22,6 +24,64 @@ from hitmiss.metrics.counts import fpr, recall
 FALSE_ALARMS: Final = fpr.__name__
 RATES: Final = (FALSE_ALARMS, recall.__name__)
 GUARANTEED: Final = "guarantee"
+KEPT: Final = "kept"
+CAPACITY: Final = "capacity"
+
+
+def kept_threshold(
+    tally: Tally, maximize: str, keeps: Callable[[Floats], Array], of: str, scale: ScoreScale | None = None
+) -> ThresholdChoice:
+    """Return the threshold at which a metric is best among those that keep a limit on another one.
+
+    Parameters
+    ----------
+    tally
+        The validation trials.
+    maximize, of
+        The metric to be best, and the one that is limited; both of decisions.
+    keeps
+        Whether values of the limited one keep the limit.
+    scale
+        How the scores of a file became those of the tally.
+
+    Raises
+    ------
+    DataError
+        If no threshold keeps the limit.
+
+    >>> t = Tally.of([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.1])
+    >>> kept_threshold(t, "precision", lambda recall: recall >= 0.6, "recall").threshold
+    0.8
+    """
+    values, limited = (figures_at(tally, tally.score, name) for name in (maximize, of))
+    gain = values if resolve(maximize)[1].best == "high" else -values
+    gain = np.where(np.isnan(gain) | np.isnan(limited) | ~keeps(limited), -np.inf, gain)
+    if not np.isfinite(gain).any():
+        raise DataError.of("no-threshold-keeps", of=of)
+    scale = scale or ScoreScale()
+    best = np.flatnonzero(gain == gain.max())
+    place = int(best[-1] if scale.is_reversed else best[0])
+    return ThresholdChoice(scale.threshold_of(tally, place), float(values[place]), maximize, KEPT)
+
+
+def capacity_threshold(
+    tally: Tally, share: float, prevalence: float, scale: ScoreScale | None = None
+) -> ThresholdChoice:
+    """Return the threshold with the most recall that flags at most a share of all items, of which so many are positive.
+
+    >>> t = Tally.of([1] * 10 + [0] * 10, [*range(10, 20), *range(10)])
+    >>> capacity_threshold(t, 0.05, 0.1).threshold
+    15.0
+    """
+    recalls, alarms = (figures_at(tally, tally.score, name) for name in reversed(RATES))
+    flagged = prevalence * recalls + (1.0 - prevalence) * alarms
+    places = np.flatnonzero(flagged <= share * (1.0 + 1e-12))
+    if not len(places):
+        raise DataError.of("no-threshold-fits", share=share, least=float(flagged[-1]))
+    place = int(places[0])
+    return ThresholdChoice(
+        (scale or ScoreScale()).threshold_of(tally, place), float(recalls[place]), recall.__name__, CAPACITY
+    )
 
 
 def guaranteed_threshold(

@@ -86,6 +86,26 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "few-errors-counted": Entry(NOTE, "few errors at the threshold: judged by the trials on which the two runs differ"),
     "from-both-intervals": Entry(NOTE, "from both intervals"),
+    "one-way-to-choose": Entry(
+        ERROR,
+        "a threshold is chosen in one way",
+        fix="leave out all but one of {--guarantee}, {--keep} and {--capacity}",
+    ),
+    "no-volume": Entry(
+        ERROR,
+        "{--capacity} needs the number of items of the same period",
+        fix="add {--volume}, such as {--volume 2000000}",
+    ),
+    "bad-prevalence-in-use": Entry(ERROR, "a prevalence is a share between 0 and 1", fix="write {--prevalence 1.5%}"),
+    "bad-volume-in-use": Entry(ERROR, "{--volume} and {--capacity} are numbers above 0"),
+    "bad-keep": Entry(
+        ERROR,
+        "{text!r}: a limit to keep is about one metric of all rows of a group",
+        fix="write {--keep 'recall >= 0.9'}",
+    ),
+    "each-group-its-own": Entry(
+        ERROR, "{--<name>} says nothing about {group}, and groups have their own", fix="write {--<name> <group>=…}"
+    ),
     "gaps-of-many": Entry(
         ERROR, "{--gap <gap>} compares the gaps of two runs, and {n} were given", fix="compare them two by two"
     ),

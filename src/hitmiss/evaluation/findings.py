@@ -21,7 +21,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-threshold-in-use": Entry(
         ERROR, "say at which threshold the old classifier flags", fix="give {--threshold 0.8}, or one for each group"
     ),
-    "bad-threshold-in-use": Entry(ERROR, "{text!r} is no threshold", fix="write 0.8, or GROUP=0.8 for every group"),
     "bad-share": Entry(
         ERROR,
         "a share of {share} with a margin of {margin} cannot be",

@@ -145,6 +145,7 @@ def read_files(sources: object, spec: ReadSpec, needed: Collection[str] | None =
     The further columns are slices: all of them, or those `needed`.
     """
     given = sources if isinstance(sources, list | tuple) else [sources]
+    given = [f for p in given for f in (files_of([p]) if isinstance(p, str) and ":" in p else [p])]
     paths = [p for p in given if isinstance(p, str | Path) and language_of(p)]
     if len(paths) < len(given) or MORE & {*spec.stated}:
         return None

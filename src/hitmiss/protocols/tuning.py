@@ -17,10 +17,10 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
-from hitmiss.derive.operating_points import GUARANTEED
+from hitmiss.derive.thresholds import SEARCHES
 from hitmiss.engine.compare import compare_design
 from hitmiss.engine.measure import measure_design
-from hitmiss.engine.tuning import DEFAULT, Guarantee, Tuned, tune
+from hitmiss.engine.tuning import DEFAULT, Bench, Tuned, load_of, tune
 from hitmiss.io.languages import files_of, without_own_outputs
 from hitmiss.io.write import write_csv
 from hitmiss.protocols.toxicity import Run, load_any
@@ -35,35 +35,31 @@ class Tuning:
     """The thresholds of every group, and the data that they were chosen on."""
 
     rows: tuple[Tuned, ...]
-    maximize: str
-    search: str
+    by: Bench
     group: str
     test: Run | None
     test_paths: tuple[Path, ...]
     warnings: tuple[str, ...]
     plan: SamplingPlan | None = None
-    guarantee: Guarantee | None = None
 
 
 def tune_files(
     validation: Sequence[str],
     test: Sequence[str] = (),
     *,
-    maximize: str = "f1",
-    search: str = "exact",
+    by: Bench | None = None,
     group: str | None = None,
     spec: ReadSpec | None = None,
     plan: SamplingPlan | None = None,
     key: str | None = None,
     test_key: str | None = None,
-    guarantee: Guarantee | None = None,
 ) -> Tuning:
     """Choose the threshold of each group on validation files, and judge it on test files if there are any.
 
     With a `plan`, the numbers on test data have intervals; its unit is a column of the test files. `key` and `test_key`
     are the labels of both, if their files have none.
     """
-    maximize = maximize if guarantee is None else guarantee.rate
+    by = by or Bench()
     how = spec or ReadSpec()
     kept, left = without_own_outputs(files_of(validation))
     kept_test, left_test = without_own_outputs(files_of(test))
@@ -76,15 +72,17 @@ def tune_files(
     if other is not None and set(own.groups) != set(other.groups):
         raise DataError.of("groups-differ", groups=tuple(own.groups), groups_2=tuple(other.groups))
     judged = other.trials if other else None
-    rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged, guarantee=guarantee)
+    rows = tune(own.trials, own.group, own.groups, test=judged, by=by)
     if judged is not None and plan is not None and plan.bootstrap:
-        rows = [_with_intervals(r, judged.where(**{own.group: r.group}), maximize, plan) for r in rows]
+        rows = [_with_intervals(r, judged.where(**{own.group: r.group}), by.metric, plan) for r in rows]
+    if by.prevalence or by.volume:
+        sides = own.trials if judged is None else judged
+        drawn = replace(plan or SamplingPlan(), unit=plan.unit if plan and judged is not None else ())
+        rows = [_with_load(r, sides.where(**{own.group: r.group}), drawn, judged is not None) for r in rows]
     paths = tuple(map(Path, kept_test))
     skipped = sorted({Path(p).name for p in (*left, *left_test)})
     said = [f"left out, as hitmiss wrote them and they are not predictions: {', '.join(skipped)}"] if skipped else []
-    return Tuning(
-        tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)), plan, guarantee
-    )
+    return Tuning(tuple(rows), by, own.group, other, paths, (*said, *_warnings(rows, own, other)), plan)
 
 
 def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: SamplingPlan) -> Tuned:
@@ -106,6 +104,12 @@ def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: SamplingPlan)
     )
 
 
+def _with_load(row: Tuned, trials: Trials, plan: SamplingPlan, is_judged: bool) -> Tuned:
+    """Add what the threshold means in use."""
+    assert row.use is not None
+    return replace(row, load=load_of(at_threshold(trials, row.chosen.threshold), row.use, plan, is_judged))
+
+
 def load_sides(
     paths: Sequence[str], group: str | None, spec: ReadSpec, *, whole: bool = False, key: str | None = None
 ) -> Run:
@@ -124,7 +128,7 @@ def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
             found.append(
                 f"{', '.join(same)}: the test file is the validation file, so its numbers at this threshold are optimistic"
             )
-    small = [row.group for row in rows if row.n < SMALL and row.chosen.search != GUARANTEED]
+    small = [row.group for row in rows if row.n < SMALL and row.chosen.search in SEARCHES]
     if small:
         found.append(
             f"fewer than {SMALL:,} validation rows: {', '.join(small)}; a threshold tuned on so few may lose on test"
@@ -132,7 +136,7 @@ def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
     worse = [
         r.group
         for r in rows
-        if r.chosen.search != GUARANTEED
+        if r.chosen.search in SEARCHES
         and r.test is not None
         and r.test_at_default is not None
         and r.test < r.test_at_default
@@ -141,6 +145,10 @@ def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
         shown = [r.group for r in rows if r.gain_high is not None and r.gain_high < 0.0]
         sure = f"; shown by the interval of the difference: {', '.join(shown)}" if shown else ""
         found.append(f"on test 0.5 would have been better than the tuned threshold: {', '.join(worse)}{sure}")
+    full = [r.group for r in rows if r.load and r.load.queue and r.use and r.use.capacity is not None
+            and r.load.queue.high is not None and r.load.queue.high > r.use.capacity]  # fmt: skip
+    if full:
+        found.append(f"more than the capacity is not ruled out: {', '.join(full)}; more non-toxic texts would show it")
     return list(dict.fromkeys(found))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from pathlib import Path
 
 from fairlearn.metrics import MetricFrame, false_negative_rate, false_positive_rate, selection_rate
 from sklearn.metrics import accuracy_score, precision_score, recall_score
@@ -34,7 +35,7 @@ def _key(place: object) -> str:
 
 def main(path: str) -> None:
     """Print the numbers."""
-    with open(path, encoding="utf-8") as file:
+    with Path(path).open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     truth = [int(r["y_true"]) for r in rows]
     said = [int(float(r["y_prob"]) >= 0.5) for r in rows]
