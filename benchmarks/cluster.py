@@ -44,7 +44,7 @@ def load(row: Mapping[str, Any]) -> Any:
 
 def opening() -> Any:
     """A detector with made-up weights: what it costs is what matters."""
-    from hitmiss.detection.baseline import BANDS, SpectralBaseline
+    from hitmiss.simulate.spectral_baseline import BANDS, SpectralBaseline
 
     return SpectralBaseline(np.random.default_rng(0).standard_normal(3 * BANDS).astype(np.float32) / 100, 0.0)
 

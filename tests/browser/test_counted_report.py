@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.browser.test_report_in_chromium import browser
-from tests.scale.conftest import simulated, write
+from tests.outofcore.conftest import simulated, write
 
 from hitmiss.cli.main import run
 

@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.browser.chromium import browser
-from tests.report.hostile import HOSTILE, hostile_trials
-from tests.report.media_files import HOSTILE_FILES, folder_of_files
+from tests.reports.hostile import HOSTILE, hostile_trials
+from tests.reports.media_files import HOSTILE_FILES, folder_of_files
 
 from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
@@ -234,7 +234,7 @@ def test_one_threshold_moves_every_view(pages: dict[str, Path]) -> None:
 
 
 def test_tables_of_many_rows_can_be_searched(tmp_path: Path) -> None:
-    from tests.report import stories
+    from tests.reports import stories
 
     file = tmp_path / "page.html"
     file.write_text(render(compose([stories.one_bad_slice()])), encoding="utf-8")
@@ -266,8 +266,8 @@ STORIES = {
 @pytest.mark.parametrize("name", STORIES)
 def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
     """What somebody sees who opens the file and does nothing: the verdict, and the three questions."""
-    from tests.report import stories
-    from tests.report.test_stories import attack_run
+    from tests.reports import stories
+    from tests.reports.test_stories import attack_run
 
     from hitmiss.reports.evaluations import RunData
 
@@ -300,7 +300,7 @@ def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
 
 
 def test_errors_are_chosen_by_what_each_run_said_and_by_slice(tmp_path: Path) -> None:
-    from tests.report import stories
+    from tests.reports import stories
 
     file = tmp_path / "page.html"
     file.write_text(render(compose(stories.systems(2), Options(compare=Design(bootstrap=50)))), encoding="utf-8")
@@ -324,7 +324,7 @@ def test_errors_are_chosen_by_what_each_run_said_and_by_slice(tmp_path: Path) ->
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_to_complain_of(pages: dict[str, Path], tmp_path: Path, scheme: str) -> None:
     """Names, roles, contrast, landmarks and order, by the rules of axe-core, with everything opened."""
-    from tests.report import stories
+    from tests.reports import stories
 
     axe = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed; make test-extras")
     rules = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.report.media_files import SVG, picture, tone
+from tests.reports.media_files import SVG, picture, tone
 
 from hitmiss.cli.main import run
 from hitmiss.runs.manifest import load_manifest, sealed

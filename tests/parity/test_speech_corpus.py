@@ -13,7 +13,6 @@ from hitmiss.attacks.codecs import code, find_codec, lag
 from hitmiss.attacks.conditions import CodedRows
 from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
-from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.detection.length import fit_length
 from hitmiss.detection.loader import make_loader
 from hitmiss.detection.loop import detect
@@ -22,6 +21,7 @@ from hitmiss.io.manifest import Manifest, read_manifest
 from hitmiss.media.audio import load_audio
 from hitmiss.probes.shortcuts import read_features, shortcut_probe
 from hitmiss.robustness.manipulation import drift
+from hitmiss.simulate.spectral_baseline import SpectralBaseline
 
 SPEECH = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "speech"
 pytestmark = [

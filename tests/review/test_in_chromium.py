@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.browser.chromium import browser
-from tests.report.hostile import HOSTILE
+from tests.reports.hostile import HOSTILE
 from tests.review.review_parts import asked, png, serving, wav, write_results
 
 pytestmark = pytest.mark.extras

@@ -18,7 +18,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.report.hostile import HOSTILE
+from tests.reports.hostile import HOSTILE
 from tests.review.review_parts import Client, Server, asked, png, serving, start, wav, write_results
 
 from hitmiss.review.guard import POLICY

@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.detection.opening import open_detector
 from hitmiss.io.manifest import read_manifest
 from hitmiss.media.audio import load_audio
 from hitmiss.metrics.detection import eer
 from hitmiss.simulate.saved_detectors import trained
+from hitmiss.simulate.spectral_baseline import SpectralBaseline
 from hitmiss.simulate.spoofs import SPOOFS
 from hitmiss.simulate.voice_detector import train
 from hitmiss.simulate.voices import SPLITS, corpus, make_speaker, utter, write

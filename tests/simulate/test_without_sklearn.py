@@ -10,7 +10,7 @@ import sys
 sys.modules["sklearn"] = None  # as if it were not installed
 import numpy as np
 from hitmiss.core.errors import EnvironmentFault
-from hitmiss.detection.baseline import SpectralBaseline
+from hitmiss.simulate.spectral_baseline import SpectralBaseline
 from hitmiss.probes.domain import probe
 from hitmiss.simulate.ecg import simulate
 from hitmiss.simulate.ecg_detector import ConvBaseline

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
+from hitmiss.detection.checkpoints import parameters_digest
 from hitmiss.detection.contract import Origin
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, is_torch_module, need
@@ -38,7 +39,7 @@ from hitmiss.detection.outputs import (
 )
 from hitmiss.detection.pinning import source_digest
 from hitmiss.detection.placed import pick_device
-from hitmiss.detection.torch import TorchDetector, parameters_digest
+from hitmiss.detection.torch import TorchDetector
 from hitmiss.detection.tracing import Settled
 
 if TYPE_CHECKING:

@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.beats_encoder import Arrangement, Encoder, product_type
 from hitmiss.detection.beats_packed import PACK, Packed, reason_against, seconds_of
+from hitmiss.detection.checkpoints import load_checkpoint
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Batch, Detector, arrays_of, need
+from hitmiss.detection.eight_bits import largest_weight
 from hitmiss.detection.filterbank import BINS, DEVIATION, FRAME, MEAN, SAMPLE_RATE, SHIFT, fbank, n_frames
 from hitmiss.detection.outputs import Outputs, pick_output
 from hitmiss.detection.pinning import file_digest, pinned_precision
 from hitmiss.detection.placed import Launched, Placed, Staged
-from hitmiss.detection.torch import largest_weight, load_checkpoint
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.detector import need
-from hitmiss.detection.torch import eight_bit_product
+from hitmiss.detection.eight_bits import eight_bit_product
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,14 +13,14 @@ import numpy as np
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.machine import cores
 from hitmiss.detection.detector import Array, Base, Batch, Detector, need
+from hitmiss.detection.layers import CHANNELS_FIRST, declared_axes, pooled, shape_of, time_axis
+from hitmiss.detection.onnx_eight_bits import largest_weight, to_eight_bits
 from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
 from hitmiss.detection.pinning import external_data, file_digest, pinned_precision
-from hitmiss.detection.torch import CHANNELS_FIRST, declared_axes, pooled, shape_of, time_axis
 
 if TYPE_CHECKING:
     from onnx import ModelProto
     from onnxruntime import InferenceSession
-from hitmiss.detection.onnx_eight_bits import _limit, largest_weight, to_eight_bits
 
 PRECISIONS: Final = ("auto", "float32", "int8")
 
@@ -143,7 +144,7 @@ class OnnxDetector(Base):
     def _open(self, device: str, threads: int | None) -> InferenceSession:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
-        options.intra_op_num_threads = threads or _limit() or cores()
+        options.intra_op_num_threads = threads or _thread_limit() or cores()
         is_cuda = device == "auto" or device.startswith("cuda")
         number = device.partition(":")[2] or "0"
         available = self._runtime.get_available_providers()
@@ -203,6 +204,12 @@ def known_axes(model: ModelProto) -> dict[str, int]:
             axis = next((found[name] for name in node.input if name in found), None)
         found |= {name: axis for name in node.output if axis is not None}
     return found
+
+
+def _thread_limit() -> int:
+    """Return the thread limit in OMP_NUM_THREADS; 0 if it is not set."""
+    text = os.environ.get("OMP_NUM_THREADS", "")
+    return int(text) if text.isdigit() else 0
 
 
 def _rows(answer: object) -> Outputs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -85,9 +84,3 @@ def largest_weight() -> int:
     about = Path("/proc/cpuinfo")
     has = about.is_file() and "vnni" in about.read_text(encoding="utf-8", errors="replace")
     return 127 if has else 63
-
-
-def _limit() -> int:
-    """Return the thread limit in OMP_NUM_THREADS; 0 if it is not set."""
-    text = os.environ.get("OMP_NUM_THREADS", "")
-    return int(text) if text.isdigit() else 0

@@ -118,7 +118,8 @@ def _from_name(text: str, how: Opening) -> Detector:
     if isinstance(thing, type) or _is_factory(thing):
         made = _by_user(text, thing)
     if is_torch_module(made):
-        from hitmiss.detection.torch import TorchDetector, load_weights, parameters_digest
+        from hitmiss.detection.checkpoints import load_weights, parameters_digest
+        from hitmiss.detection.torch import TorchDetector
 
         digest = load_weights(made, weights) if weights is not None else None
         loaded = {"weights": digest} if digest is not None else {"parameters": parameters_digest(made)}

@@ -14,19 +14,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.detection.checkpoints import parameters_digest
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Batch, Detector, need
+from hitmiss.detection.eight_bits import largest_weight
+from hitmiss.detection.layers import declared_axes, find_layers, run_with_layers
 from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.pinning import digest_of_files, file_digest, pinned_precision
 from hitmiss.detection.placed import Placed
-from hitmiss.detection.torch import (
-    declared_axes,
-    find_layers,
-    in_precision,
-    largest_weight,
-    parameters_digest,
-    run_with_layers,
-)
+from hitmiss.detection.torch import in_precision
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from hitmiss.detection.settings import Settings
 from hitmiss.io.manifest import Manifest
 from hitmiss.runs.worker import Result, Results
 
+T = TypeVar("T")
 UNCLEAR: Final = 32
 """The run stops and asks after this many outputs in 0..1 from a model that does not declare their kind."""
 AHEAD: Final = 4
@@ -169,26 +170,26 @@ class BatchWorker:
 
     def _launch(self, pieces: list[Piece], batch: Batch) -> tuple[list[Piece], object] | None:
         """Start a batch while the previous one is still running; one that cannot be started is scored in parts."""
+        launched = self._tried(pieces, lambda: (self.detector.launch(batch),))  # type: ignore[attr-defined]
+        return None if launched is None else (pieces, launched[0])
+
+    def _land(self, pieces: list[Piece], launched: object) -> None:
+        """Wait for a batch; it may fail only now, as happens on an asynchronous device."""
+        self._write(
+            pieces,
+            lambda: (self._checked(self.detector.collect(launched), len(pieces)), {}),  # type: ignore[attr-defined]
+        )
+
+    def _tried(self, pieces: list[Piece], call: Callable[[], T]) -> T | None:
+        """Return what the model answers; a batch that fails is scored in parts, down to the clip that causes it."""
         try:
             with self.clock.time("model"):
-                return pieces, self.detector.launch(batch)  # type: ignore[attr-defined]
+                return call()
         except (EnvironmentFault, UsageError, UnclearOutputs):
             raise
         except Exception as error:
             self._divide(pieces, error)
             return None
-
-    def _land(self, pieces: list[Piece], launched: object) -> None:
-        """Wait for a batch; if it fails only now, as happens on an asynchronous device, score it in parts."""
-        try:
-            with self.clock.time("model"):
-                outputs = self._checked(self.detector.collect(launched), len(pieces))  # type: ignore[attr-defined]
-        except (EnvironmentFault, UsageError, UnclearOutputs):
-            raise
-        except Exception as error:
-            self._divide(pieces, error)
-            return
-        self._write(pieces, outputs, {})
 
     def _events(self, todo: Iterator[int]) -> Iterator[Failed | tuple[list[Piece], Batch]]:
         """Yield failures, and batches ready for the model."""
@@ -221,16 +222,8 @@ class BatchWorker:
         return pieces, prepare(batch) if prepare is not None else batch
 
     def _score(self, pieces: list[Piece], batch: Batch) -> None:
-        """Compute the outputs of a batch; split one that is too large or fails, down to the clip that causes it."""
-        try:
-            with self.clock.time("model"):
-                outputs, layers = self._outputs(batch, len(pieces))
-        except (EnvironmentFault, UsageError, UnclearOutputs):
-            raise
-        except Exception as error:
-            self._divide(pieces, error)
-            return
-        self._write(pieces, outputs, layers)
+        """Compute the outputs of a batch."""
+        self._write(pieces, lambda: self._outputs(batch, len(pieces)))
 
     def _divide(self, pieces: list[Piece], error: Exception) -> None:
         """Score the halves of a failed batch. A clip that fails alone is recorded as failed."""
@@ -243,9 +236,12 @@ class BatchWorker:
         for part in (pieces[:half], pieces[half:]):
             self._score(*self.ready(part))
 
-    def _write(self, pieces: list[Piece], outputs: Outputs, layers: Layers) -> None:
-        for i, piece in enumerate(pieces):
-            self._collect(piece, outputs[i], {name: values[i] for name, values in layers.items()})
+    def _write(self, pieces: list[Piece], answer: Callable[[], tuple[Outputs, Layers]]) -> None:
+        """Collect the outputs of a batch, clip by clip."""
+        found = self._tried(pieces, answer)
+        if found is not None:
+            for i, piece in enumerate(pieces):
+                self._collect(piece, found[0][i], {name: values[i] for name, values in found[1].items()})
 
     def _outputs(self, batch: Batch, n: int) -> tuple[Outputs, Layers]:
         if not self._has_layers:

@@ -4,13 +4,11 @@ readout.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 import numpy as np
@@ -20,7 +18,7 @@ from hitmiss.core.sorting import Array
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Base, Batch, need
 from hitmiss.simulate.ecg import CLASSES, FS
-from hitmiss.simulate.saved_detectors import save_detector
+from hitmiss.simulate.saved_detectors import GraphStep, Place, digest_of_arrays, save_detector, write_graph
 from hitmiss.stats.logistic import fit_logistic
 from hitmiss.stats.random import noise_generator
 
@@ -28,7 +26,6 @@ F32 = NDArray[np.float32]
 SIZE: Final = 20
 STRIDE: Final = 4
 FILTERS: Final = 32
-OPSET: Final = 17
 
 
 @dataclass(eq=False)
@@ -89,8 +86,7 @@ class ConvBaseline(Base):
     @property
     def identity(self) -> Mapping[str, object]:
         """Its name and its parameters."""
-        parts = (self.filters, self.offset, self.weight, self.bias)
-        return {"name": self.name, "numbers": hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()[:16]}
+        return {"name": self.name, "numbers": digest_of_arrays(self.filters, self.offset, self.weight, self.bias)}
 
     @cached_property
     def differentiable(self) -> object:
@@ -129,8 +125,18 @@ class ConvBaseline(Base):
 
     def save_onnx(self, path: str | Path) -> None:
         """Write it as one ONNX graph: `ecg` (record × sample × lead) to `logits` (record × class)."""
-        onnx = need("onnx", "onnx")
-        onnx.save(_graph(onnx, self), str(path))
+        steps: list[GraphStep] = [
+            ("Transpose", ["ecg"], "turned", {"perm": [0, 2, 1]}),
+            ("Conv", ["turned", "filters", "offset"], "raw", {"strides": [STRIDE]}),
+            ("Relu", ["raw"], "answers", {}),
+            ("ReduceMean", ["answers"], "mean", {"axes": [2], "keepdims": 0}),
+            ("ReduceMax", ["answers"], "highest", {"axes": [2], "keepdims": 0}),
+            ("Concat", ["mean", "highest"], "features", {"axis": 1}),
+            ("Gemm", ["features", "weight", "bias"], "logits", {}),
+        ]
+        constants = {"filters": self.filters, "offset": self.offset, "weight": self.weight, "bias": self.bias}
+        ecg: Place = ("ecg", ["record", "sample", self.filters.shape[1]])
+        write_graph(path, self.name, ecg, ("logits", ["record", len(self.bias)]), steps, constants, self.labels or ())
 
 
 def _pieces(x: F32, seed: int) -> F32:
@@ -140,28 +146,6 @@ def _pieces(x: F32, seed: int) -> F32:
     cut = np.stack([x[r, s : s + SIZE].T for r, s in zip(rows.tolist(), starts.tolist(), strict=True)])
     cut = cut - cut.mean(axis=2, keepdims=True)
     return np.ascontiguousarray(cut / (np.linalg.norm(cut, axis=(1, 2), keepdims=True) + 1e-6), dtype=np.float32)
-
-
-def _graph(onnx: ModuleType, model: ConvBaseline) -> object:
-    node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
-    steps = [
-        node("Transpose", ["ecg"], ["turned"], perm=[0, 2, 1]),
-        node("Conv", ["turned", "filters", "offset"], ["raw"], strides=[STRIDE]),
-        node("Relu", ["raw"], ["answers"]),
-        node("ReduceMean", ["answers"], ["mean"], axes=[2], keepdims=0),
-        node("ReduceMax", ["answers"], ["highest"], axes=[2], keepdims=0),
-        node("Concat", ["mean", "highest"], ["features"], axis=1),
-        node("Gemm", ["features", "weight", "bias"], ["logits"]),
-    ]
-    value, kind = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
-    ecg = value("ecg", kind, ["record", "sample", model.filters.shape[1]])
-    logits = value("logits", kind, ["record", len(model.bias)])
-    stored = [numbers(getattr(model, name), name) for name in ("filters", "offset", "weight", "bias")]
-    graph = onnx.helper.make_graph(steps, "conv-baseline", [ecg], [logits], stored)
-    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
-    onnx.helper.set_model_props(made, {"labels": ",".join(model.labels or ())})
-    onnx.checker.check_model(made)
-    return made
 
 
 def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.media.audio import load_audio
 from hitmiss.simulate.saved_detectors import save_detector
+from hitmiss.simulate.spectral_baseline import SpectralBaseline
 
 
 def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:

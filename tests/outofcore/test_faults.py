@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.scale.conftest import simulated, write, write_shards
+from tests.outofcore.conftest import simulated, write, write_shards
 
 from hitmiss.cli.main import run
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.scale.conftest import simulated, write
+from tests.outofcore.conftest import simulated, write
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.report.hostile import HOSTILE, hostile_trials
+from tests.reports.hostile import HOSTILE, hostile_trials
 
 import hitmiss as hm
 from hitmiss.core.design import Design
@@ -280,7 +280,7 @@ def test_undefined_figures_are_dashes_with_a_reason() -> None:
 
 def test_many_slices_and_many_systems_stay_small() -> None:
     """The size of a page is that of its tables and thinned curves, whatever the number of trials."""
-    from tests.report import stories
+    from tests.reports import stories
 
     label, codec = stories.layout(20_000, 200)
     score = np.random.default_rng(0).normal(size=20_000) + 2 * label

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
-from tests.report import stories
-from tests.report.hostile import HOSTILE, hostile_trials
+from tests.reports import stories
+from tests.reports.hostile import HOSTILE, hostile_trials
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, UsageError

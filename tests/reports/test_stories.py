@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.report import stories
+from tests.reports import stories
 
 from hitmiss.conclude.verdict import conclude as assess
 from hitmiss.conclude.verdict import conclude_comparison as assess_comparison

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,18 +19,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
-from hitmiss.detection.detector import Base, Batch, arrays_of, need
+from hitmiss.detection.detector import Base, Batch, arrays_of
+from hitmiss.simulate.saved_detectors import GraphStep, digest_of_arrays, write_graph
 from hitmiss.stats.logistic import fit_logistic
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    pass
 
 F32 = NDArray[np.float32]
 FRAME: Final = 400
 HOP: Final = 160
 BANDS: Final = 40
 FLOOR: Final = np.float32(1e-7)
-OPSET: Final = 17
 
 
 def _f32(values: ArrayLike) -> F32:
@@ -97,10 +96,7 @@ class SpectralBaseline(Base):
     @property
     def identity(self) -> Mapping[str, object]:
         """Its name and its parameters."""
-        import hashlib
-
-        numbers = hashlib.sha256(self.weight.tobytes() + np.float64(self.bias).tobytes()).hexdigest()[:16]
-        return {"name": self.name, "numbers": numbers}
+        return {"name": self.name, "numbers": digest_of_arrays(self.weight, np.float64(self.bias))}
 
     def outputs(self, batch: Batch) -> F32:
         """Return two logits per clip: [fake, real]."""
@@ -124,55 +120,43 @@ class SpectralBaseline(Base):
 
     def save_onnx(self, path: str | Path) -> None:
         """Write it as one ONNX graph: `audio` (clip × sample) to `logits` (clip × [fake, real])."""
-        onnx = need("onnx", "onnx")
-        onnx.save(_graph(onnx, self.weight, self.bias), str(path))
+        cosine, sine = kernels()
+        constants: dict[str, NDArray[np.generic]] = {
+            "cosine": cosine[:, None], "sine": sine[:, None], "bank": filterbank(), "floor": np.array(FLOOR),
+            "one": np.array([1]), "two": np.array([2]), "zero": np.array([0]), "minus_one": np.array([-1]),
+            "far": np.array([2**31]), "weight": np.stack([-self.weight, self.weight], axis=1) / 2,
+            "bias": _f32([-self.bias / 2, self.bias / 2]),
+        }  # fmt: skip
+        write_graph(path, self.name, ("audio", ["clip", "sample"]), ("logits", ["clip", 2]), STEPS, constants)
 
 
-def _graph(onnx: ModuleType, weight: F32, bias: float) -> ModelProto:
-    """Build the same arithmetic as `features` with ONNX operators."""
-    node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
-    cosine, sine = kernels()
-    constants = {
-        "cosine": cosine[:, None], "sine": sine[:, None], "bank": filterbank(), "floor": np.array(FLOOR),
-        "one": np.array([1]), "two": np.array([2]), "zero": np.array([0]), "minus_one": np.array([-1]),
-        "far": np.array([2**31]), "weight": np.stack([-weight, weight], axis=1) / 2,
-        "bias": _f32([-bias / 2, bias / 2]),
-    }  # fmt: skip
-    steps: list[tuple[str, list[str], str, dict[str, list[int] | int]]] = [
-        ("Mul", ["audio", "audio"], "squared", {}),
-        ("ReduceMean", ["squared"], "power0", {"axes": [1], "keepdims": 1}),
-        ("Add", ["power0", "floor"], "power1", {}),
-        ("Sqrt", ["power1"], "level", {}),
-        ("Div", ["audio", "level"], "even", {}),
-        ("Unsqueeze", ["even", "one"], "channel", {}),
-        ("Conv", ["channel", "cosine"], "re", {"strides": [HOP]}),
-        ("Conv", ["channel", "sine"], "im", {"strides": [HOP]}),
-        ("Mul", ["re", "re"], "re2", {}),
-        ("Mul", ["im", "im"], "im2", {}),
-        ("Add", ["re2", "im2"], "power", {}),
-        ("MatMul", ["bank", "power"], "banded", {}),
-        ("Add", ["banded", "floor"], "floored", {}),
-        ("Log", ["floored"], "bands", {}),
-        ("ReduceMean", ["bands"], "mean", {"axes": [2], "keepdims": 1}),
-        ("Sub", ["bands", "mean"], "centred", {}),
-        ("Mul", ["centred", "centred"], "centred2", {}),
-        ("ReduceMean", ["centred2"], "variance", {"axes": [2], "keepdims": 1}),
-        ("Sqrt", ["variance"], "spread", {}),
-        ("Slice", ["bands", "one", "far", "two"], "later", {}),
-        ("Slice", ["bands", "zero", "minus_one", "two"], "earlier", {}),
-        ("Sub", ["later", "earlier"], "step", {}),
-        ("Abs", ["step"], "moved", {}),
-        ("ReduceMean", ["moved"], "change", {"axes": [2], "keepdims": 1}),
-        ("Concat", ["mean", "spread", "change"], "column", {"axis": 1}),
-        ("Squeeze", ["column", "two"], "features", {}),
-        ("Gemm", ["features", "weight", "bias"], "logits", {}),
-    ]  # fmt: skip
-    nodes = [node(kind, given, [made], **settings) for kind, given, made, settings in steps]
-    value = onnx.helper.make_tensor_value_info
-    audio = value("audio", onnx.TensorProto.FLOAT, ["clip", "sample"])
-    logits = value("logits", onnx.TensorProto.FLOAT, ["clip", 2])
-    stored = [numbers(np.ascontiguousarray(array), name) for name, array in constants.items()]
-    graph = onnx.helper.make_graph(nodes, "spectral-baseline", [audio], [logits], stored)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
-    onnx.checker.check_model(model)
-    return model
+STEPS: Final[Sequence[GraphStep]] = (
+    ("Mul", ["audio", "audio"], "squared", {}),
+    ("ReduceMean", ["squared"], "power0", {"axes": [1], "keepdims": 1}),
+    ("Add", ["power0", "floor"], "power1", {}),
+    ("Sqrt", ["power1"], "level", {}),
+    ("Div", ["audio", "level"], "even", {}),
+    ("Unsqueeze", ["even", "one"], "channel", {}),
+    ("Conv", ["channel", "cosine"], "re", {"strides": [HOP]}),
+    ("Conv", ["channel", "sine"], "im", {"strides": [HOP]}),
+    ("Mul", ["re", "re"], "re2", {}),
+    ("Mul", ["im", "im"], "im2", {}),
+    ("Add", ["re2", "im2"], "power", {}),
+    ("MatMul", ["bank", "power"], "banded", {}),
+    ("Add", ["banded", "floor"], "floored", {}),
+    ("Log", ["floored"], "bands", {}),
+    ("ReduceMean", ["bands"], "mean", {"axes": [2], "keepdims": 1}),
+    ("Sub", ["bands", "mean"], "centred", {}),
+    ("Mul", ["centred", "centred"], "centred2", {}),
+    ("ReduceMean", ["centred2"], "variance", {"axes": [2], "keepdims": 1}),
+    ("Sqrt", ["variance"], "spread", {}),
+    ("Slice", ["bands", "one", "far", "two"], "later", {}),
+    ("Slice", ["bands", "zero", "minus_one", "two"], "earlier", {}),
+    ("Sub", ["later", "earlier"], "step", {}),
+    ("Abs", ["step"], "moved", {}),
+    ("ReduceMean", ["moved"], "change", {"axes": [2], "keepdims": 1}),
+    ("Concat", ["mean", "spread", "change"], "column", {"axis": 1}),
+    ("Squeeze", ["column", "two"], "features", {}),
+    ("Gemm", ["features", "weight", "bias"], "logits", {}),
+)  # fmt: skip
+"""The same arithmetic as `features`, with ONNX operators."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.scale.conftest import simulated, write, write_shards
+from tests.outofcore.conftest import simulated, write, write_shards
 
 from hitmiss.cli.main import run
 

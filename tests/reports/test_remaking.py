@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.report.media_files import tone
+from tests.reports.media_files import tone
 
 from hitmiss.cli.main import run
 from hitmiss.io import read

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.scale.conftest import simulated, write_shards
-from tests.scale.test_key import assert_alike
+from tests.outofcore.conftest import simulated, write_shards
+from tests.outofcore.test_key import assert_alike
 
 from hitmiss.cli.main import run
 from hitmiss.core.read_spec import ReadSpec

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
-from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, picture, tone
+from tests.reports.media_files import HOSTILE_FILES, TAIL, folder_of_files, picture, tone
 
 from hitmiss.core.design import Design
 from hitmiss.core.header import Header

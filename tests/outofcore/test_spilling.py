@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.scale.conftest import processes, simulated, write, write_shards
+from tests.outofcore.conftest import processes, simulated, write, write_shards
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.read_spec import ReadSpec

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.scale.conftest import simulated, write, write_shards
+from tests.outofcore.conftest import simulated, write, write_shards
 
 from hitmiss.cli.main import run
 from hitmiss.core.read_spec import ReadSpec

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.scale.conftest import processes, simulated, write, write_shards
+from tests.outofcore.conftest import processes, simulated, write, write_shards
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError

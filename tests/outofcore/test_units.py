@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.nightly import by_day
-from tests.scale.conftest import simulated, write, write_shards
-from tests.scale.test_key import assert_alike
-from tests.scale.test_spilling import elsewhere
+from tests.outofcore.conftest import simulated, write, write_shards
+from tests.outofcore.test_key import assert_alike
+from tests.outofcore.test_spilling import elsewhere
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import EnvironmentFault

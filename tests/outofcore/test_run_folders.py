@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.scale.conftest import simulated
-from tests.scale.test_key import assert_alike
+from tests.outofcore.conftest import simulated
+from tests.outofcore.test_key import assert_alike
 
 from hitmiss.cli.main import run
 from hitmiss.evaluation.evaluate import evaluate

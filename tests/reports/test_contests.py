@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.browser.chromium import CHROMIUM
-from tests.report import stories
+from tests.reports import stories
 
 from hitmiss.cli.main import run
 from hitmiss.core.artifacts import sealed

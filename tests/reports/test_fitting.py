@@ -15,8 +15,8 @@ from typing import TextIO
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.report import stories
-from tests.report.test_stories import attack_run
+from tests.reports import stories
+from tests.reports.test_stories import attack_run
 
 from hitmiss.cli import demo_steps
 from hitmiss.conclude.verdict import conclude as assess

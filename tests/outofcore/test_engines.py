@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.scale.conftest import simulated, write, write_shards
+from tests.outofcore.conftest import simulated, write, write_shards
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName, UsageError

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from tests.nightly import by_day
-from tests.scale.conftest import simulated, write_shards
+from tests.outofcore.conftest import simulated, write_shards
 
 from hitmiss.cli.main import run
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.scale.conftest import processes, simulated, write, write_shards
+from tests.outofcore.conftest import processes, simulated, write, write_shards
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.read_spec import ReadSpec

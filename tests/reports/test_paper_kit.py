@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.report import stories
+from tests.reports import stories
 
 import hitmiss as hm
 from hitmiss.cli.main import run

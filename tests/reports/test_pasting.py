@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.report.hostile import HOSTILE
+from tests.reports.hostile import HOSTILE
 
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.text import escape_invisible
