@@ -173,6 +173,45 @@ def test_arrays_are_given_by_name() -> None:
     )
 
 
+def test_two_arrays_are_labels_and_scores() -> None:
+    made = hm.evaluate(LABEL, SCORE)
+    assert [(e.metric, e.value) for e in made] == [
+        ("eer", hm.metrics.eer(LABEL, SCORE)),
+        ("roc_auc", hm.metrics.roc_auc(LABEL, SCORE)),
+    ]
+    assert list(hm.evaluate(list(LABEL), list(SCORE))) == list(made)
+    codec = np.where(np.arange(len(SCORE)) % 3 == 0, "a", "b")
+    sliced = hm.evaluate(LABEL, SCORE, by={"codec": codec}, metrics="roc_auc")
+    inside = codec == "a"
+    assert sliced["roc_auc", "codec=a"].value == hm.metrics.roc_auc(np.array(LABEL)[inside], np.array(SCORE)[inside])
+    assert hm.evaluate(LABEL, SCORE, by=codec)["eer", "by=b"].n == (~inside).sum()
+
+
+def test_tables_are_read_wherever_trials_are_meant() -> None:
+    said = ROLES
+    trials = hm.read(TABLE, **said)
+    assert list(hm.measure(TABLE, "eer", **said)) == list(hm.measure(trials, "eer"))
+    assert hm.best_threshold(TABLE, **said) == hm.best_threshold(trials)
+    assert hm.decide(TABLE, 0.5, **said).column("decision").equals(hm.decide(trials, 0.5).column("decision"))
+    assert hm.compare(TABLE, TABLE, **said)["eer"].delta == 0
+    assert {s.run for s in hm.rank({"a": TABLE, "b": TABLE}, **said).standings} == {"a", "b"}
+
+
+def test_estimates_are_sorted_by_value_and_compared_with_numbers(results: hm.Results) -> None:
+    ordered = sorted(results)
+    assert [e.value for e in ordered] == sorted(e.value for e in results if e.value is not None)
+    assert (results["eer"] < 1.0, results["eer"] > 1.0) == (True, False)
+
+
+def test_a_missing_name_says_which_was_meant() -> None:
+    with pytest.raises(AttributeError, match=r"did you mean hm\.metrics\.eer\?"):
+        hm.eer  # noqa: B018
+    with pytest.raises(AttributeError, match=r"did you mean hm\.Results\.load\?"):
+        hm.load_results  # noqa: B018
+    with pytest.raises(AttributeError, match=r"did you mean hm\.evaluate\?"):
+        hm.evalute  # noqa: B018
+
+
 def test_weights_and_runs_are_named() -> None:
     weighted = hm.evaluate(TABLE, **ROLES, metrics="roc_auc", weight="w", weight_kind="frequency")  # type: ignore[arg-type]
     often = TABLE["w"].to_numpy()
@@ -262,17 +301,24 @@ Call = Callable[[hm.Trials, hm.Results], object]
     ("call", "words"),
     [
         (lambda t, _: hm.rank(t, "eer"), "rank takes runs by name or in a list"),
-        (lambda t, _: hm.rank({"a": t, "b": t}), "say what to compare"),
+        (lambda *_: hm.rank({}), "needs two runs or more; found 0"),
+        (lambda t, _: hm.rank({"a": t, "b": t}, metric="eer"), "did you mean 'metrics'?"),
+        (lambda t, _: hm.compare(t, t, positive="fake"), "trials, which are read already"),
+        (lambda *_: hm.compare(LABEL, SCORE, SCORE), "compare takes trials"),
+        (lambda *_: hm.evaluate(TABLE, "truth", "p"), "name columns by keyword, as label='truth'"),
+        (lambda *_: hm.evaluate(SCORE, LABEL), "labels come first"),
+        (lambda *_: hm.evaluate(LABEL, SCORE[:9]), "equally long; found 240 values of 'label' and 9 of 'score'"),
+        (lambda *_: hm.evaluate(TABLE, by=LABEL), "by takes names of columns, and these are values"),
+        (lambda *_: hm.evaluate(42), "found something of the type int"),
         (lambda t, _: hm.rank({"a": t, "b": "b.csv"}, "eer"), "there is no file b.csv"),
         (lambda *_: hm.read("nowhere.csv"), "there is no file nowhere.csv"),
-        (lambda *_: hm.evaluate(LABEL, SCORE, metrics="eer"), "hm.evaluate(label=y, score=s, metrics='eer')"),
+        (lambda *_: hm.evaluate(LABEL, metrics="eer"), "hm.evaluate(label=y, score=s, metrics='eer')"),
         (lambda *_: hm.evaluate(metrics="eer"), "give a file or a table"),
         (lambda *_: hm.evaluate(TABLE, label=LABEL, metrics="eer"), "label= names a column"),
         (lambda *_: hm.evaluate([{"a": 1}, {"a": "x"}], metrics="eer"), "no column is the"),
-        (lambda *_: hm.evaluate({"label": [1, 0], "score": [1.0]}, metrics="eer"), "this is not a table"),
+        (lambda *_: hm.evaluate({"label": [1, 0], "score": [1.0]}), "found 2 values of 'label' and 1 of 'score'"),
         (lambda *_: hm.evaluate(TABLE, label="trth", score="p", metrics="eer"), "did you mean 'truth'?"),
         (lambda t, _: hm.measure(t, metric="eer"), "hm.measure: "),
-        (lambda t, _: hm.compare(t, t), "say what to compare"),
         (lambda t, _: hm.measure(t, "eer", unit=3), "unit takes names of columns"),
         (lambda t, _: hm.decide(t, "0.5"), "a threshold must be a number"),
         (lambda *_: hm.decide(LABEL, SCORE), "decide takes trials"),

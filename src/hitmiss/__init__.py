@@ -190,7 +190,7 @@ def __getattr__(name: str) -> object:
         warnings.warn(f"hm.{name} is now hm.{now}; the old name ends with {end}", DeprecationWarning, stacklevel=2)
         return __getattr__(now)
     if name not in _HOMES:
-        raise AttributeError(f"module 'hitmiss' has no attribute {name!r}")
+        raise AttributeError(f"module 'hitmiss' has no attribute {name!r}{_meant(name)}")
     module, _, own = _HOMES[name].rpartition(".")
     if name in _MODULES:
         value: object = importlib.import_module(_HOMES[name])
@@ -202,6 +202,21 @@ def __getattr__(name: str) -> object:
         value = public(value, name)  # type: ignore[arg-type]
     globals()[name] = value
     return value
+
+
+def _meant(name: str) -> str:
+    """Return the public name that was probably meant, as a question."""
+    from difflib import get_close_matches
+
+    if name.startswith("_"):
+        return ""
+    if "load" in name or "results" in name:
+        return "; did you mean hm.Results.load?"
+    from hitmiss.core.registry import all_of
+
+    metrics = {one: f"metrics.{one}" for one in all_of("metric")}
+    near = [metrics[name]] if name in metrics else get_close_matches(name, __all__, 1)
+    return f"; did you mean hm.{near[0]}?" if near else "; docs/api.md and dir(hitmiss) list what there is"
 
 
 def __dir__() -> list[str]:

@@ -133,7 +133,7 @@ def test_kaggle_pair(capsys: pytest.CaptureFixture[str]) -> None:
     usage = ["Public" if i % 3 else "Private" for i in range(N)]
     pl.DataFrame({"image_id": ids, "label": [int(f) for f in fake], "Usage": usage}).write_csv("solution.csv")
     shown, _ = tried(capsys, "init", "submission.csv", "solution.csv", "--yes")
-    assert shown.rstrip().endswith("hitmiss score submission.csv")
+    assert shown.rstrip().endswith("hitmiss score submission.csv --by Usage")
     assert written()["key"] == "solution.csv"
     assert area(capsys, "score", "submission.csv") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
     assert area(capsys, "score", "submission.csv", "--stream") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
@@ -415,3 +415,94 @@ def test_a_word_of_ones_own_beside_a_known_one(
     offered = [shlex.split(line)[1:] for line in told.splitlines() if line.startswith("  hitmiss score")]
     found = [area(capsys, *words) for words in offered]
     assert sorted(found) == pytest.approx(sorted((1 - (a := roc_auc_score(fake, scores)), a)), abs=1e-12)
+
+
+@pytest.mark.usefixtures("here")
+def test_nothing_need_be_asked_to_measure(capsys: pytest.CaptureFixture[str]) -> None:
+    fake, scores = own_csv(score="score")
+    said = ("--column", "label=what", "--positive", "fake")
+    assert area(capsys, "score", "own.csv", *said) == pytest.approx(roc_auc_score(fake, scores))
+    assert area(capsys, "score", "own.csv", "--stream", *said) == pytest.approx(roc_auc_score(fake, scores))
+
+
+@pytest.mark.usefixtures("here")
+def test_a_score_in_per_cent_is_a_share(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = ["12.5%", "80 %", "7,5%".replace(",", "."), "55%"]
+    rows = [f"f{i},{'fake' if i % 2 else 'real'},{cell}" for i, cell in enumerate(cells)]
+    Path("p.csv").write_text("\n".join(["file,label,prob", *rows, ""]))
+    trials = hm.read("p.csv", positive="fake")
+    assert trials.score.tolist() == pytest.approx([0.125, 0.8, 0.075, 0.55])
+    assert "12.5% is 0.125" in " ".join(trials.header.notes)
+    Path("p.csv").write_text("\n".join(["file,label,prob", *rows, "f9,fake,0.4", ""]))
+    assert "write all of them in one way" in tried(capsys, "score", "p.csv", "--positive", "fake", code=3)[1]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_column_called_score_that_holds_words_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    fake, scores = drawn()
+    table = pl.DataFrame(
+        {
+            "file": [f"c{i}" for i in range(N)],
+            "label": ["fake" if is_fake else "real" for is_fake in fake],
+            "score": ["high" if value > 0.5 else "low" for value in scores],
+        }
+    )
+    table.with_columns(p_fake=pl.Series(scores)).write_csv("both.csv")
+    table.write_csv("words.csv")
+    said = ("--positive", "fake", "--score-kind", "raw")
+    assert area(capsys, "score", "both.csv", *said) == pytest.approx(roc_auc_score(fake, scores))
+    assert "no column is the score" in tried(capsys, "score", "words.csv", "--positive", "fake", code=3)[1]
+    assert "verdict=NAME, if one holds decisions" in tried(capsys, "init", "words.csv", code=2)[1]
+
+
+@pytest.mark.usefixtures("here")
+def test_fields_of_nested_objects_are_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    fake, scores = drawn()
+    rows = [
+        {"id": f"x{i}", "gold": {"label": "ai" if is_fake else "human"}, "out": {"scores": {"ai": value}}}
+        for i, (is_fake, value) in enumerate(zip(fake, scores, strict=True))
+    ]
+    Path("out.json").write_text(json.dumps({"meta": {"model": "m"}, "results": rows}))
+    shown, asked = tried(capsys, "init", "out.json", code=2)
+    assert "gold.label" in shown and "out.scores.ai" in shown
+    assert "--positive ai --negative human" in asked
+    tried(capsys, "init", "out.json", "--yes", "--positive", "ai", "--negative", "human")
+    assert area(capsys, "score", "out.json") == pytest.approx(roc_auc_score(fake, scores))
+
+
+@pytest.mark.usefixtures("here")
+def test_more_than_two_words_are_named_once(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.csv").write_text("id,label,score\n" + "".join(f"{i},{w},{i}\n" for i, w in enumerate(["yes", "ja", "no"])))
+    refused = tried(capsys, "init", "a.csv", code=3)[1]
+    assert "the labels are 'ja', 'no', 'yes', and a detector has two classes" in refused and len(refused) < 400
+
+
+@pytest.mark.usefixtures("here")
+def test_names_with_spaces_are_quoted_and_slices_are_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    fake, scores = drawn()
+    pl.DataFrame(
+        {
+            "file": [f"c{i}" for i in range(N)],
+            "Is it (really)": ["fake" if is_fake else "real" for is_fake in fake],
+            "Codec Used": [["opus", "mp3"][i % 2] for i in range(N)],
+            "score": scores,
+        }
+    ).write_csv("odd.csv")
+    asked = tried(capsys, "init", "odd.csv", code=2)[1]
+    assert "--column 'label=Is it (really)'" in asked
+    out = tried(capsys, "init", "odd.csv", "--yes", "--positive", "fake")[0]
+    following = shlex.split(out.strip().splitlines()[-1])
+    assert following == ["hitmiss", "score", "odd.csv", "--by", "Codec Used"]
+    assert "codec used" in tried(capsys, *following[1:])[0].lower()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_kaggle_pair_with_other_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    fake, scores = drawn()
+    ids = [f"test_{i}" for i in range(N)]
+    pl.DataFrame({"ID_code": ids, "var_0": scores[::-1], "target": list(map(int, fake))}).write_csv("train.csv")
+    pl.DataFrame({"ID_code": ids, "target": scores}).write_csv("sub.csv")
+    truth = pytest.approx(roc_auc_score(fake, scores))
+    assert area(capsys, "score", "sub.csv", "--key", "train.csv") == truth
+    assert "side by side" not in tried(capsys, "init", "train.csv", "sub.csv", "--yes")[0]
+    assert area(capsys, "score", "sub.csv") == truth

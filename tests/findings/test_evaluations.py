@@ -17,7 +17,7 @@ from hitmiss.claims.verify import verify
 from hitmiss.core.design import Design
 from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials, stack
-from hitmiss.engine.rank import compare_all, compare_runs
+from hitmiss.engine.rank import compare_runs
 from hitmiss.evaluation.gate import gate
 from hitmiss.evaluation.given import reading_of
 from hitmiss.evaluation.protocol import load_protocol
@@ -104,9 +104,12 @@ CASES: Sequence[tuple[str, Case]] = [
     ("unwritable-value", lambda: write_scores(
         Trials(trials().frame.with_columns(item=pl.lit('a"b') + pl.col("item")), trials().header), "out.tsv"
     )),
+    ("read-already", lambda: hm.measure(trials(), "eer", positive="fake")),
+    ("swapped-arrays", lambda: hm.evaluate([0.1, 0.2, 0.3], [1, 0, 1])),
+    ("array-for-name", lambda: hm.evaluate(pl.DataFrame({"label": [1, 0], "score": [2, 3]}), by=np.array(["a", "b"]))),
+    ("columns-by-keyword", lambda: hm.evaluate(pl.DataFrame({"truth": [1, 0], "score": [2, 3]}), "truth")),
+    ("unequal-columns", lambda: hm.evaluate({"label": [1, 0], "score": [2]})),
     # comparing
-    ("no-metric/compare", lambda: hm.compare(trials(), trials(1.0))),
-    ("no-metric/rank", lambda: compare_all({"a": trials(), "b": trials(), "c": trials()})),
     ("one-run", lambda: compare_runs({"a": trials()}, Design.of(["eer"]))),
     ("other-classes", pair(trials(), trials(positive="real"))),
     ("other-score-kind", pair(trials(), trials(score_kind="llr"))),

@@ -46,7 +46,7 @@ WRONG = (
     "score plain.csv -m eeer", "score plain.csv -m eer(tie=official)", "score plain.csv -m eer(ties=odd)",
     "score plain.csv -m eer --bootstrap many", "score plain.csv -m eer --bootstrap -5", "score plain.csv -m eer --level 95",
     "score plain.csv -m eer --interval exact", "score plain.csv -m eer --by codec", "score plain.csv -m eer --unit speaker --bootstrap 50",
-    "score plain.csv -p asvspof5", "score plain.csv -p bad.toml", "score plain.csv -p odd.toml", "score plain.csv",
+    "score plain.csv -p asvspof5", "score plain.csv -p bad.toml", "score plain.csv -p odd.toml",
     "score plain.csv -m eer --settings settings.toml", "score plain.csv -m eer --seed 1 --seed 2",
     "score plain.csv -m f1", "score plain.csv -m cllr", "score plain.csv -m eer --gap codec",
     "score plain.csv -m eer --higher left", "score plain.csv -m eer --score-kind odds", "--plugin wrong_plugin.py list metrics",

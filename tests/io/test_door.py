@@ -261,7 +261,7 @@ def test_files_that_are_not_there_are_said_to_be_missing(tmp_path: Path) -> None
         read(str(tmp_path / "*.tsv"))
     with pytest.raises(UsageError, match="no file was given"):
         read([])
-    with pytest.raises(UsageError, match="found a int"):
+    with pytest.raises(UsageError, match="of the type int"):
         read(3)
 
 

@@ -65,7 +65,7 @@ def init(
     asked = {"metrics": metric, "by": by, "unit": unit}
     printing.out(f"\n{_told(found)}")
     artifacts.write(output, "\n".join([*_lines(found, asked, Path(output).parent), ""]))
-    printing.out(f"\nwrote {output}; next:\n  {_command(found, output)}")
+    printing.out(f"\nwrote {output}; next:\n  {_command(found, output, by)}")
 
 
 def _show(own: Look) -> None:
@@ -123,7 +123,7 @@ def _told(found: Proposal) -> str:
         "protocol": found.protocol or "",
         "trials": f"{n:,}: {positive:,} {head.positive}, {n - positive:,} {head.negative}",
         **{name: found.columns.get(name, "") for name in ("item", "label", "score", "decision", "confidence")},
-        "positive": head.positive,
+        "positive": head.settled.removeprefix("positive = ") or head.positive,
         "higher": (head.negative if head.scale.is_reversed else head.positive)
         if "score" in found.trials.frame.columns
         else "",
@@ -181,9 +181,10 @@ def _value(value: object) -> str:
     return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _command(found: Proposal, output: str) -> str:
-    """Return the complete next command."""
+def _command(found: Proposal, output: str, by: Sequence[str] | None) -> str:
+    """Return the complete next command, with the first slices that the files offer."""
     import shlex
 
     other = [] if Path(output) == Path(NAME) else ["--settings", output]
-    return shlex.join(["hitmiss", found.verb, *found.scores, *other])
+    sliced = ["--by", found.slices[0]] if found.slices and not by else []
+    return shlex.join(["hitmiss", found.verb, *found.scores, *sliced, *other])

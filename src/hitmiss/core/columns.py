@@ -13,7 +13,7 @@ column with the name of an engine column is stored as `user:NAME` and shown as N
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, TypedDict
 
 ANSWERS: Final = ("score", "decision", "confidence", "error")
 FIXED: Final = ("item", "target", "label", *ANSWERS)
@@ -27,6 +27,28 @@ SCORES: Final = "score:"
 OWN: Final = "user:"
 INNER: Final = ":"
 """Prefix of temporary columns, which exist only inside one function."""
+
+
+class RoleKeywords(TypedDict, total=False):
+    """Columns by their roles, as names or as arrays."""
+
+    item: object
+    label: object
+    score: object
+    decision: object
+    confidence: object
+    verdict: object
+    run: object
+
+
+class ColumnKeywords(RoleKeywords, total=False):
+    """What the columns of a table are, as functions that take trials let it be said of files and tables."""
+
+    positive: str | bool | float | None
+    negative: str | bool | float | None
+    positive_value: str | bool | float | None
+    higher: str | bool | float | None
+    score_kind: str | None
 
 
 def column_name(name: str) -> str:

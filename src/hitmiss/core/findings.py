@@ -16,6 +16,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{column} cannot be cut into bands: {value!r} in row {row} is not a number",
         fix="name a column of numbers",
     ),
+    "read-already": Entry(
+        ERROR, "{verb} was given trials, which are read already; {names} belongs to hm.read, or give the table itself"
+    ),
     "free-text": Entry(WARNING, "{text}"),
     "free-refusal": Entry(ERROR, "{text}"),
     "settings-blamed": Entry(ERROR, "{what} ({said}; change it there, or switch it off with {--settings none})"),

@@ -8,10 +8,13 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from hitmiss.core.errors import DataError, HitmissError, MissingFile, ResultWarning, UsageError, in_python
+from hitmiss.core.columns import ColumnKeywords
+from hitmiss.core.errors import DataError, HitmissError, MissingFile, ResultWarning, UsageError, in_python, nearest
 
 P = ParamSpec("P")
 T = TypeVar("T")
+READING = tuple(ColumnKeywords.__annotations__)
+"""Keywords that say what the columns of a table are, wherever a table is taken for trials."""
 
 
 def public(function: Callable[P, T], name: str) -> Callable[P, T]:
@@ -26,9 +29,14 @@ def public(function: Callable[P, T], name: str) -> Callable[P, T]:
     @wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> T:
         try:
+            for word in keywords.keys() - shape.parameters.keys() if "reading" in shape.parameters else ():
+                if word not in READING:
+                    near = nearest(word, shape.parameters)
+                    raise TypeError(f"unknown keyword {word!r}{f'; did you mean {near!r}?' if near else ''}")
             shape.bind(*arguments, **keywords)
         except TypeError as error:
-            raise UsageError.of("bad-call", name=name, error=error, parameters=tuple(shape.parameters)) from None
+            takes = tuple(word for own in shape.parameters for word in (READING if own == "reading" else (own,)))
+            raise UsageError.of("bad-call", name=name, error=error, parameters=takes) from None
         try:
             made = function(*arguments, **keywords)
         except HitmissError:

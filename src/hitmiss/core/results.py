@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, SupportsFloat, overload
 
 import polars as pl
 
@@ -125,6 +125,14 @@ class Estimate:
     def __float__(self) -> float:
         """The value; NaN if it is undefined."""
         return math.nan if self.value is None else self.value
+
+    def __lt__(self, other: SupportsFloat) -> bool:
+        """Whether the value is below a number, or below another estimate."""
+        return float(self) < float(other)
+
+    def __gt__(self, other: SupportsFloat) -> bool:
+        """Whether the value is above a number, or above another estimate."""
+        return float(self) > float(other)
 
 
 WEIGHED = ("weight", "weight_positive")

@@ -282,7 +282,7 @@ def check_label(label: ArrayLike) -> NDArray[np.bool_]:
     positive = given == 1
     wrong = ~(positive | (given == 0))
     if wrong.any():
-        raise DataError.of("not-a-label", given=given[wrong][0], wrong=int(np.argmax(wrong)))
+        raise DataError.of("not-a-label", given=given[wrong].tolist()[0], wrong=int(np.argmax(wrong)))
     return np.asarray(positive, dtype=np.bool_)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.classes import code_of, understand
-from hitmiss.core.columns import ANSWERS, FIXED, column_name, find_column, prefixed, user_name
+from hitmiss.core.columns import ANSWERS, FIXED, ColumnKeywords, column_name, find_column, prefixed, user_name
 from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Finding, Value
@@ -782,9 +782,14 @@ def _coverage(parts: Iterable[Trials]) -> tuple[int, int] | None:
     return n, of
 
 
-def demanded(value: object, verb: str) -> Trials:
-    """Return trials; a file or a table is read as `hm.read` does, and anything else is refused with how to make trials."""
+def demanded(value: object, verb: str, reading: ColumnKeywords | None = None) -> Trials:
+    """Return trials; a file or a table is read as `hm.read` does, and anything else is refused with how to make trials.
+
+    `reading` are keywords that say what the columns of a table are; trials are read already.
+    """
     if isinstance(value, Trials):
+        if reading:
+            raise UsageError.of("read-already", verb=verb, names=tuple(reading))
         return value
-    made: Trials = import_module("hitmiss.evaluation.given").trials_of(value, verb)  # by name: a higher layer
+    made: Trials = import_module("hitmiss.evaluation.given").trials_of(value, verb, reading or {})  # a higher layer
     return made

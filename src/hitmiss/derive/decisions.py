@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 import polars as pl
 
+from hitmiss.core.columns import ColumnKeywords
 from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header, Threshold
@@ -18,7 +20,9 @@ from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.metrics.counts import Counts, f1_of
 
 
-def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") -> Trials:
+def at_threshold(
+    trials: TrialsLike, threshold: float, origin: str = "given", **reading: Unpack[ColumnKeywords]
+) -> Trials:
     """Decide trials at a threshold of the scores as their file has them. It is recorded in the header with its origin.
 
     The class that a higher score means is decided where score >= threshold. Normally this is the positive class. If the
@@ -33,6 +37,8 @@ def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") ->
         The threshold, on the scale and in the direction of the file.
     origin
         Where the threshold comes from. `this data` adds a note that numbers at this threshold are optimistic.
+    **reading
+        What the columns of a table are, as for `hm.read`: `label="truth"`, `score="p"`, `positive="fake"`, …
 
     Returns
     -------
@@ -47,7 +53,7 @@ def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") ->
     >>> at_threshold(Trials.of([1, 0], [0.7, 0.2]), 0.5).column("decision").to_list()
     [1, 0]
     """
-    trials = demanded(trials, "decide")
+    trials = demanded(trials, "decide", reading)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or math.isnan(threshold):
         raise UsageError.of("bad-threshold/number", threshold=threshold)
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)

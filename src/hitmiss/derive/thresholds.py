@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hitmiss.core.columns import ColumnKeywords
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.registry import resolve
@@ -41,6 +42,7 @@ def best_threshold(
     maximize: str | MetricSpec | ArrayLike = OBJECTIVE,
     search: str = "exact",
     scale: ScoreScale | None = None,
+    **reading: Unpack[ColumnKeywords],
 ) -> ThresholdChoice:
     """Find the threshold (accept if score >= t) at which a metric of decisions is best.
 
@@ -58,6 +60,8 @@ def best_threshold(
     scale
         How the scores of a file became those of the tally: the threshold is one of the file. Trials know theirs; the
         scores of a tally are by default those of the file.
+    **reading
+        What the columns of a table are, as for `hm.read`: `label="truth"`, `score="p"`, `positive="fake"`, …
 
     Returns
     -------
@@ -83,7 +87,7 @@ def best_threshold(
     if not isinstance(maximize, str | MetricSpec):
         tally, maximize = Tally.of(np.asarray(tally), np.asarray(maximize)), OBJECTIVE
     if not isinstance(tally, Tally):
-        trials = demanded(tally, "best_threshold")
+        trials = demanded(tally, "best_threshold", reading)
         refuse_sampling(trials, "the choice of a threshold")
         tally, scale = Tally.of(trials.label, trials.score), scale or trials.header.scale
     scale = scale or ScoreScale()

@@ -7,14 +7,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from typing import Final
+from typing import Final, Unpack
 
 import numpy as np
 
 from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.columns import ColumnKeywords
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.finding import Remark, joined
 from hitmiss.core.metric_spec import MetricSpec
@@ -53,6 +54,7 @@ from hitmiss.engine.contrasts import (
 from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.interval import area_interval, choose_interval
+from hitmiss.engine.measure import usual_metrics
 from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, ratios_said, usual_unit, with_natural_unit
 from hitmiss.engine.notes import FEW
 from hitmiss.engine.paired_draws import PairedDraws
@@ -358,6 +360,7 @@ def compare(
     allow_missing: bool = False,
     force: bool = False,
     protocol: Protocol | None = None,
+    **reading: Unpack[ColumnKeywords],
 ) -> Comparison:
     """Compare two runs on the same questions: B − A per metric and slice, with a paired interval and a test.
 
@@ -368,8 +371,8 @@ def compare(
     a, b
         The trials of the two runs; or files or tables, which are read as `hm.read` does, or results with their trials.
     metrics
-        Metrics with their settings (by default those of results); or a design, which states everything else too.
-    by, bootstrap, unit, seed, level, protocol
+        Metrics with their settings (by default those of results, or the usual ones); or a design, which states everything else too.
+    by, bootstrap, unit, seed, level, protocol, **reading
         As for `measure`.
     correction
         `holm`, `bh` or `none` (`auto` is holm): how p values are adjusted over the slices of one metric and grouping.
@@ -400,11 +403,10 @@ def compare(
     >>> found.a, found.b, found.delta, found.verdict
     (0.75, 1.0, 0.25, 'no difference shown')
     """
-    if not metrics and isinstance(a, Results):
-        metrics = tuple(dict.fromkeys(e.metric for e in a))
-    a, b = demanded(a, "compare"), demanded(b, "compare")
+    own = tuple(dict.fromkeys(e.metric for e in a)) if isinstance(a, Results) else ()
+    a, b = demanded(a, "compare", reading), demanded(b, "compare", reading)
     if not metrics and protocol is None:
-        raise UsageError.of("no-metric/compare")
+        metrics = own or usual_metrics([a, b])
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,

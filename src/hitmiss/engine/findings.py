@@ -295,7 +295,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{name} holds {n_values} {what} ({column}: {values_2}{part}) and the other does not",
         fix="choose one of them with [{column}={values_3}] after its name",
     ),
-    "no-metric/compare": Entry(ERROR, "say what to compare: one metric or several, as hm.compare(a, b, 'eer')"),
     "no-pairs": Entry(ERROR, "there are no pairs to compare"),
     "too-many-draws": Entry(
         ERROR,
@@ -353,7 +352,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR,
         "{n:,} trials have no {name}: they would all be drawn as one; fill the cells, or leave them out with {--where?}",
     ),
-    "no-metric/rank": Entry(ERROR, "say what to compare: one metric or several, as hm.rank(runs, 'eer')"),
     "not-runs": Entry(
         ERROR, "rank takes runs by name or in a list, as hm.rank({{'ours': a, 'theirs': b}}, 'eer'); found a {name}"
     ),

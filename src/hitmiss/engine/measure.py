@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
 
+from hitmiss.core.columns import ColumnKeywords
 from hitmiss.core.design import By, Design, Grouping
 from hitmiss.core.errors import DataError
 from hitmiss.core.expressions import Derived
@@ -36,6 +38,7 @@ from hitmiss.engine.samples import by_target, samples_of_runs
 from hitmiss.engine.score_checks import check_scores, ties_matter
 from hitmiss.engine.signature import sign
 from hitmiss.engine.weighted import columns_of_trials, weighted_plan
+from hitmiss.metrics.usual import BY_COLUMN, GRADED
 from hitmiss.stats.forms.trials import OfTerms
 
 __all__ = ["Gap", "measure", "measure_design"]
@@ -43,7 +46,7 @@ __all__ = ["Gap", "measure", "measure_design"]
 
 def measure(
     trials: TrialsLike,
-    metrics: str | Sequence[str | MetricSpec] | Design,
+    metrics: str | Sequence[str | MetricSpec] | Design = (),
     *,
     by: By = (),
     bootstrap: int = 0,
@@ -55,6 +58,7 @@ def measure(
     gap: Gaps = None,
     protocol: Protocol | None = None,
     remarks: Sequence[str] = (),
+    **reading: Unpack[ColumnKeywords],
 ) -> Results:
     """Measure every metric for every run, over all trials and per slice.
 
@@ -64,6 +68,7 @@ def measure(
         The trials; a file or a table is read as `hm.read` does.
     metrics
         Metrics with their settings, such as `eer` or `min_dcf(c_fa=10)`; or a design, which states everything else too.
+        None: the usual ones, `eer` and `roc_auc` of scores, `accuracy` and `f1` of decisions.
     by
         Slice columns, or several crossed (`"codec,codec_q"`). The slices of each grouping are followed by their macro
         average and the worst slice.
@@ -79,6 +84,8 @@ def measure(
         The evaluation rules to use.
     remarks
         Further warnings to print.
+    **reading
+        What the columns of a table are, as for `hm.read`: `label="truth"`, `score="p"`, `positive="fake"`, …
 
     Returns
     -------
@@ -98,9 +105,9 @@ def measure(
     >>> print(measure(t, ["eer", "roc_auc"]).one("roc_auc"))
     roc_auc = 0.7500 [0.0470, 0.9946]
     """
-    trials = demanded(trials, "measure")
+    trials = demanded(trials, "measure", reading)
     design = Design.of(
-        () if isinstance(metrics, Design) else metrics,
+        () if isinstance(metrics, Design) else metrics or (usual_metrics([trials]) if protocol is None else ()),
         by=by,
         gap=gap or False,
         unit=unit,
@@ -114,6 +121,18 @@ def measure(
     if isinstance(metrics, Design):
         design = metrics.alone(design, Design(gap="none"))
     return measure_design(trials, design, remarks)
+
+
+def usual_metrics(runs: Sequence[Trials]) -> tuple[str, ...]:
+    """Return what runs are measured by if nothing is asked: what fits their scores, their decisions, or both.
+
+    >>> usual_metrics([Trials.of([1, 0], [0.7, 0.2])]), usual_metrics([Trials.of([1, 0], decision=[1, 1])])
+    (('eer', 'roc_auc'), ('accuracy', 'f1'))
+    """
+    has = [name for name in BY_COLUMN if all(name in run.frame.columns for run in runs)]
+    if all(run.header.graded_by for run in runs):
+        return (GRADED["decision" in has],)
+    return tuple(metric for name in has for metric in BY_COLUMN[name])
 
 
 def measure_design(

@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Unpack
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.columns import ColumnKeywords
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
@@ -46,6 +47,7 @@ from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged
 from hitmiss.engine.contrasts import TESTS
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.interval import area_interval
+from hitmiss.engine.measure import usual_metrics
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.natural_unit import with_natural_unit
 from hitmiss.engine.paired_samples import each_once, same_columns
@@ -87,6 +89,7 @@ def compare_all(
     allow_missing: bool = False,
     force: bool = False,
     protocol: Protocol | None = None,
+    **reading: Unpack[ColumnKeywords],
 ) -> Ranking:
     """Compare every pair of runs, judged at once, and rank the runs.
 
@@ -95,7 +98,7 @@ def compare_all(
     runs
         Trials by name, two or more, on the same questions; or files or tables, which are read as `hm.read` does. Those in a
         list are named by their files, or `run 1`, `run 2`, ….
-    metrics, by, bootstrap, unit, seed, level, allow_missing, force, protocol
+    metrics, by, bootstrap, unit, seed, level, allow_missing, force, protocol, **reading
         As for `compare`.
     correction
         `auto` is `max-t`: over all pairs; in tables by slice over all pairs and slices of a metric and grouping.
@@ -122,9 +125,11 @@ def compare_all(
     [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
     """
     named = runs if isinstance(runs, Mapping) else _named(runs)
-    trials = {str(name): demanded(run, "rank") for name, run in named.items()}
-    if not metrics:
-        raise UsageError.of("no-metric/rank")
+    trials = {str(name): demanded(run, "rank", reading) for name, run in named.items()}
+    if len(trials) < 2:
+        raise UsageError.of("one-run", n=len(trials))
+    if not metrics and protocol is None:
+        metrics = usual_metrics(list(trials.values()))
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest

@@ -16,7 +16,7 @@ from hitmiss.core.settings import Settings, blamed
 from hitmiss.core.settings import find as find_settings
 from hitmiss.core.spec import options_of
 from hitmiss.core.trials import Trials
-from hitmiss.evaluation.given import EvaluateKeywords, TableKeywords, reading_of, table_of
+from hitmiss.evaluation.given import EvaluateKeywords, TableKeywords, of_arrays, reading_of, refuse_arrays
 from hitmiss.evaluation.protocol import decided, find_protocol, measure_trials, read_trials
 
 
@@ -33,14 +33,16 @@ def evaluate(
     Parameters
     ----------
     scores, key
-        The score file(s) or table and those with the true classes, as for `read`; or trials that are read already.
+        The score file(s) or table and those with the true classes, as for `read`; or trials that are read already; or
+        two arrays, labels and scores: `evaluate(y, s)`.
     protocol
         A protocol, given by name, file or object; or a design, which then states everything else that is asked.
     settings
         A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note of the results says what was taken from it.
     **options
-        What is asked, the fields of `Design`: `metrics` instead of those of the protocol, `by`, `unit`, `bootstrap` (None:
+        What is asked, the fields of `Design`: `metrics` (by default those of the protocol, or else `eer` and `roc_auc`
+        of scores, `accuracy` and `f1` of decisions), `by`, `unit`, `bootstrap` (None:
         that of the protocol; 0: none), `seed`, `level`, `interval`, `threshold`, `matrix`, `stratify`, `gap` (as
         `codec=NONE`, or a list of gaps; None: that of the protocol, if its column is in `by`; False: none), `require`
         (what must be shown, such as `eer.high <= 0.05`; `results.verdict.outcome` is then PASS, FAIL or NOT SHOWN).
@@ -55,7 +57,7 @@ def evaluate(
     Raises
     ------
     UsageError
-        For an unknown protocol, metric, column or option, or if neither a protocol nor a metric is given.
+        For an unknown protocol, metric, column or option.
     DataError
         If the files cannot be scored as they are.
 
@@ -70,10 +72,11 @@ def evaluate(
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if unknown := [name for name in given if name not in EvaluateKeywords.__annotations__]:
         raise UnknownName("option", unknown[0], EvaluateKeywords.__annotations__)
+    scores, key, given = of_arrays(scores, key, given)
+    refuse_arrays(given)
     asked = {name: given.pop(name) for name in options_of(Design) if name in given}
     asked = {name: value for name, value in asked.items() if value not in ((), [], "")}
-    scores, reading = reading_of(scores, given)
-    key = table_of(key)
+    scores, key, reading = reading_of(scores, given, key)
     layer = AppliedSettings.found(settings)
     if isinstance(protocol, Design):
         design = protocol.alone(Design().changed(**{**asked, "gap": as_gap(asked.get("gap"), None)}), Design()).filled()
@@ -167,7 +170,8 @@ def read(
     ----------
     scores
         A path, `-` for stdin, a pattern, a list of these (shards of one run), a table (a frame of polars or pandas, a
-        Hugging Face dataset, an Arrow table, a list of dicts, a dict of columns), or nothing if arrays are given by name.
+        Hugging Face dataset, an Arrow table, a list of dicts, a dict of columns), or nothing if arrays are given by name;
+        or an array of labels, with the array of the scores after it.
     key
         The labels, given in the same ways; None if the score files hold them.
     options
@@ -207,9 +211,9 @@ def read(
     """
     from hitmiss.io.reader import read as read_files
 
-    scores, stated_here = reading_of(scores, changes)
-    key = table_of(key)
-
+    scores, key, stated = of_arrays(scores, key, changes)
+    refuse_arrays(stated)
+    scores, key, stated_here = reading_of(scores, stated, key)
     layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**stated_here)
     if layer.settings is None:
         return read_files(scores, key, said, memory=memory, needed=needed)

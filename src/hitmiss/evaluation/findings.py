@@ -68,9 +68,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{said}; a mean over {column}s needs the same items in each: complete the files, or score what all of them have with {--allow-missing}",
     ),
     "no-common-item": Entry(ERROR, "no item is in every {column}; there is nothing to take a mean over"),
-    "no-metric/measure": Entry(
-        ERROR, "say what to measure: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m min_dcf})"
-    ),
     "track-two": Entry(
         ERROR,
         "files of ASVspoof 5 Track 2 have three classes; here spoof and nontarget would merge",
@@ -91,9 +88,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="targets and nontargets are bona fide",
     ),
     "bad-asv-key": Entry(ERROR, "the key of the ASV must say target, nontarget or spoof; {file} does not"),
-    "no-metric/compare-runs": Entry(
-        ERROR, "say what to compare: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m roc_auc})"
-    ),
     "no-metric/protocol": Entry(ERROR, "no metric of the protocol fits these runs", fix="name one with -m"),
     "two-runs": Entry(ERROR, "{protocol_name} compares two runs, each of one model", fix="give two"),
     "bad-protocol": Entry(ERROR, "{name}: {fault}"),
@@ -108,6 +102,22 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR,
         "{wrong}= names a column of the table, as {wrong}='name'; found a {name}",
         fix="for arrays leave the table out: {ARRAYS}",
+    ),
+    "columns-by-keyword": Entry(
+        ERROR, "the second argument is a key with the labels; name columns by keyword, as label={key!r}, score='NAME'"
+    ),
+    "array-for-name": Entry(
+        ERROR,
+        "{name} takes names of columns, and these are values",
+        fix="put them into the table as a column, and give its name: {name}='codec'",
+    ),
+    "swapped-arrays": Entry(
+        ERROR,
+        "the first array holds more than two values and the second at most two",
+        fix="labels come first: {ARRAYS}",
+    ),
+    "unequal-columns": Entry(
+        ERROR, "columns of a table are equally long; found {n:,} values of {first!r} and {m:,} of {other!r}"
     ),
     "nothing-to-read": Entry(ERROR, "give a file or a table, or arrays by name: {ARRAYS}; found neither"),
     "nameless-array": Entry(

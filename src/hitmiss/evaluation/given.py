@@ -2,75 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
+from hitmiss.core.columns import RoleKeywords
 from hitmiss.core.errors import DataError, HitmissError, UsageError
 from hitmiss.core.keywords import DesignKeywords, ReadKeywords
 from hitmiss.core.kinds import one_or_several
 from hitmiss.core.trials import Trials
 
-__all__ = ["EvaluateKeywords", "TableKeywords", "reading_of", "table_of", "trials_of"]
+__all__ = ["EvaluateKeywords", "TableKeywords", "of_arrays", "reading_of", "refuse_arrays", "table_of", "trials_of"]
 
 COLUMNS: Final = ("item", "label", "score", "decision", "confidence", "verdict")
 """Keywords that name a column of the table, or hold the values themselves."""
+BESIDE: Final = ("by", "unit", "weight", "run")
+"""Keywords that name further columns; beside arrays they may hold values too."""
+MOST_NAMES: Final = 8
+"""A longer list of texts holds values, not names."""
 ARRAYS: Final = "hm.evaluate(label=y, score=s, metrics='eer')"
 
 
-class TableKeywords(ReadKeywords, total=False):
+class TableKeywords(RoleKeywords, ReadKeywords, total=False):
     """Columns by their roles, as names or as arrays, and the fields of `ReadSpec`."""
-
-    item: object
-    label: object
-    score: object
-    decision: object
-    confidence: object
-    verdict: object
-    run: object
 
 
 class EvaluateKeywords(TableKeywords, DesignKeywords, total=False):
     """Everything that can be stated about files and asked of their trials."""
 
 
-def reading_of(scores: object, keywords: Mapping[str, object]) -> tuple[object, dict[str, object]]:
-    """Return what is to be read, and read options, from the keywords of a call.
+def of_arrays(scores: object, key: object, keywords: Mapping[str, Any]) -> tuple[object, object, dict[str, Any]]:
+    """Return the arguments of a call with its arrays as one table, whose columns the keywords name.
 
-    `label="truth"` names a column, `label=y` is one; `run="model"` names the column of the runs, `score=["a", "b"]` the
-    scores of two systems.
+    Two arrays are labels and scores, in this order, as for the functions of `hm.metrics`; arrays by name are the columns
+    that their keywords say. What is no array stays as it is.
+
+    >>> table, _, keywords = of_arrays([1, 0], [0.9, 0.2], {"by": {"codec": ["a", "b"]}})
+    >>> list(table), keywords
+    (['label', 'score', 'item', 'codec'], {'by': ['codec']})
+    """
+    made = dict(keywords)
+    if _is_array(scores) and _is_array(key) and not _is_paths(key) and not {"label", "score"} & made.keys():
+        if len({*map(str, scores)}) > 2 >= len({*map(str, key)}):  # type: ignore[call-overload]
+            raise UsageError.of("swapped-arrays", ARRAYS=ARRAYS)
+        made, scores, key = {"label": scores, "score": key, **made}, None, None
+    given = {name: made[name] for name in COLUMNS if made.get(name) is not None}
+    if scores is not None or not given or any(map(_is_name, given.values())):
+        return scores, key, made
+    table = {name: made.pop(name) for name in given}
+    if "item" not in table:
+        table["item"] = list(map(str, range(len(next(iter(table.values()))))))
+    for name in (name for name in BESIDE if name in made):
+        if isinstance(value := made[name], Mapping):
+            table, made[name] = {**table, **value}, list(value)
+        elif not _is_name(value):
+            own = str(getattr(value, "name", None) or name)
+            table[own], made[name] = value, own
+    return table, key, made
+
+
+def reading_of(
+    scores: object, keywords: Mapping[str, object], key: object = None
+) -> tuple[object, object, dict[str, object]]:
+    """Return what is to be read, its key, and read options, from the arguments of a call.
+
+    `label="truth"` names a column; `run="model"` names the column of the runs, `score=["a", "b"]` the scores of two
+    systems.
 
     >>> reading_of("own.csv", {"label": "truth", "score": "p", "positive": "fake"})
-    ('own.csv', {'positive': 'fake', 'columns': {'label': 'truth', 'score': 'p'}})
+    ('own.csv', None, {'positive': 'fake', 'columns': {'label': 'truth', 'score': 'p'}})
     """
+    if isinstance(key, str) and key in getattr(scores, "columns", ()) and not Path(key).exists():
+        raise UsageError.of("columns-by-keyword", key=key)
     named = {name: keywords[name] for name in COLUMNS if keywords.get(name) is not None}
     options = {name: value for name, value in keywords.items() if name not in (*COLUMNS, "run")}
     if keywords.get("run") is not None:
         options["runs"] = one_or_several(keywords["run"])
-    arrays = {name: value for name, value in named.items() if not _is_name(value)}
-    if arrays and scores is not None:
-        wrong, value = next(iter(arrays.items()))
-        raise UsageError.of("bad-column", wrong=wrong, name=type(value).__name__, ARRAYS=ARRAYS)
-    if scores is None and (not arrays or len(arrays) < len(named)):
+    for name, value in named.items():
+        if not _is_name(value) and scores is not None:
+            raise UsageError.of("bad-column", wrong=name, name=type(value).__name__, ARRAYS=ARRAYS)
+    if scores is None:
         raise UsageError.of("nothing-to-read", ARRAYS=ARRAYS)
-    if arrays:
-        table = table_of(arrays)
-        assert isinstance(table, pl.DataFrame)
-        return (table if "item" in arrays else table.with_row_index("item")), options
     if isinstance(score := named.get("score"), Sequence) and not isinstance(score, str):
         options["score_columns"] = tuple(map(str, named.pop("score")))  # type: ignore[call-overload]
     if named:
         options["columns"] = {**_mapping(options.get("columns")), **{k: str(v) for k, v in named.items()}}
-    return table_of(scores), options
+    return table_of(scores), table_of(key), options
+
+
+def refuse_arrays(keywords: Mapping[str, object]) -> None:
+    """Refuse columns that are given as values where a name is meant."""
+    for name in BESIDE:
+        value = keywords.get(name)
+        if isinstance(value, Mapping) or (_is_array(value) and not _is_name(value) and not _is_names(value)):
+            raise UsageError.of("array-for-name", name=name)
+
+
+def _is_names(value: object) -> bool:
+    """Return whether a value is a short list, whose parts may be lists of names themselves."""
+    return isinstance(value, list | tuple) and len(value) <= MOST_NAMES
+
+
+def _is_array(value: object) -> bool:
+    """Return whether a value is a row of values, and not a table, a name or one thing."""
+    if isinstance(value, str | bytes | Mapping | Trials):
+        return False
+    if isinstance(value, list | tuple):
+        return bool(value) and not any(isinstance(v, Mapping | Path) for v in value)
+    return getattr(value, "ndim", None) == 1 or (hasattr(value, "to_list") and not hasattr(value, "columns"))
 
 
 def _is_name(value: object) -> bool:
     """Return whether a value names columns: a text, the place of a column, or a short list of texts."""
     if isinstance(value, str) or type(value) is int:
         return True
-    return isinstance(value, list | tuple) and bool(value) and all(isinstance(v, str) for v in value) and len(value) < 9
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(isinstance(v, str) for v in value)
+        and len(value) <= MOST_NAMES
+    )
 
 
 def _mapping(value: object) -> Mapping[str, str]:
@@ -92,6 +145,7 @@ def table_of(value: object) -> object:
         if kind == "datasets":
             return _dataset(value)
         if isinstance(value, Mapping):
+            _refuse_unequal(value)
             return pl.DataFrame({str(k): _plain(v) for k, v in value.items()}, strict=False)
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
             return pl.DataFrame(value, infer_schema_length=None, strict=False)
@@ -101,13 +155,24 @@ def table_of(value: object) -> object:
         if isinstance(error, HitmissError):
             raise
         raise DataError.of("not-a-table", error=str(error).splitlines()[0]) from None
-    if kind in ("numpy", "torch", "jax") or (isinstance(value, list | tuple) and value and not _is_paths(value)):
+    if isinstance(value, Iterator):
+        return table_of(list(value))
+    if kind in ("numpy", "torch", "jax") or (_is_array(value) and not _is_paths(value)):
         raise UsageError.of("nameless-array", name=type(value).__name__, ARRAYS=ARRAYS)
     return value
 
 
-def _is_paths(values: Sequence[object]) -> bool:
-    return all(isinstance(v, str | Path) or not isinstance(v, int | float | bool) for v in values)
+def _refuse_unequal(columns: Mapping[object, object]) -> None:
+    """Refuse columns of different lengths."""
+    lengths = {str(name): len(values) for name, values in columns.items() if isinstance(values, Sized)}
+    if len({*lengths.values()}) > 1:
+        (first, n), *others = lengths.items()
+        other, m = next((name, length) for name, length in others if length != n)
+        raise DataError.of("unequal-columns", first=first, n=n, other=other, m=m)
+
+
+def _is_paths(values: object) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(v, str | Path) or hasattr(v, "columns") for v in values)
 
 
 def _plain(values: Any) -> object:
@@ -136,16 +201,15 @@ def _dataset(value: Any) -> object:
     )
 
 
-def trials_of(value: object, verb: str) -> Trials:
+def trials_of(value: object, verb: str, reading: TableKeywords) -> Trials:
     """Return trials that a function was given as a file or a table, read as `read` reads them."""
     from hitmiss.evaluation.evaluate import read
 
     if isinstance(behind := getattr(value, "behind", None), Trials):
         return behind  # results keep the trials that they were measured on
     try:
-        return read(value)
+        return read(value, **reading)
     except HitmissError as error:
         if error.code in ("nameless-array", "nothing-to-read", "bad-source", "usage"):
             raise UsageError.of("not-trials", verb=verb, name=type(value).__name__) from None
-        error.add_note(f"{verb} read this as hm.read(…) does; with options, read it first: hm.read(…, label='NAME')")
         raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 from typing import Final
 
 from hitmiss.core.classes import about_spoofing
@@ -13,18 +14,19 @@ from hitmiss.core.design import names_of
 from hitmiss.core.errors import Fault, HitmissError, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import measure
+from hitmiss.engine.measure import measure, usual_metrics
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.evaluation.protocol import find_protocol
 from hitmiss.io.aliases import ALIASES, class_of_score, plain
-from hitmiss.io.columns import Match, Role, fits, looks_headed, recognise
+from hitmiss.io.columns import Match, Role, fits, looks_headed, option_of, recognise
 from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.layouts import is_number
+from hitmiss.io.nested_fields import with_leaves
 from hitmiss.io.reader import Examination, examine, read
 from hitmiss.io.sides import look
 from hitmiss.io.source import Row, SourceHead
 from hitmiss.io.verdicts import verdict_in
-from hitmiss.metrics.usual import AREA, BY_COLUMN
+from hitmiss.metrics.usual import AREA
 
 SHOWN_ROWS: Final = 3
 FEW: Final = 20
@@ -60,7 +62,7 @@ class Choice:
     @property
     def option(self) -> str:
         """The options of the answer."""
-        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in self.keywords.items())
+        return " ".join(f"--{name.replace('_', '-')} {quote(value)}" for name, value in self.keywords.items())
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def look_at(path: str, spec: ReadSpec) -> Look:
     """Take a first look at a file, with what is recognised in it."""
     ledger = Diagnostics()
     try:
-        shape = look(path, "both", replace(spec, layout=None), ledger)
+        shape = with_leaves(look(path, "both", replace(spec, layout=None), ledger))
     except Stop:
         raise ledger.error() from None
     is_headed = shape.names is not None or looks_headed(shape, spec)
@@ -293,6 +295,8 @@ class Dialogue:
             ]
             choices, sure = [*decided, *choices], [c.title for c in decided] or sure
         otherwise = "--key FILE, if another file has the labels" if ours == "label" and self.key is None else ""
+        if not choices and ours == "score":
+            otherwise = f"no column holds numbers; {option_of('both')} verdict=NAME, if one holds decisions"
         proposed = next((choice for choice in choices if [choice.title] == sure), None)
         return Question(ours, f"{own.shape.name}: which column is the {ours}?", tuple(choices), proposed, otherwise)
 
@@ -357,7 +361,8 @@ class Dialogue:
         head, rules = trials.header, find_protocol(self.protocol) if self.protocol else None
         unit = _unit(trials, rules.natural if rules and rules.natural else USUAL_UNITS)
         few = [n for n in head.slices if 1 < trials.frame[n].n_unique() <= min(FEW, len(trials) - 1)]
-        slices = tuple(name for name in map(user_name, few) if name not in unit)
+        plain_few = [name for name in few if trials.frame[name][0][:1] != "{"]
+        slices = tuple(name for name in map(user_name, plain_few) if name not in unit)
         spec, columns = self.spec, {}
         if rules is None:
             spec = spec.changed(**self._declared(trials))
@@ -368,7 +373,7 @@ class Dialogue:
             }
         elif rules.name == VERDICTS and head.runs and not spec.runs:
             spec = spec.changed(runs=tuple(map(user_name, head.runs)))
-        metrics = () if rules is not None else _metrics(trials)
+        metrics = () if rules is not None else usual_metrics([trials])
         return Proposal(self.scores, self.key, spec, self.protocol, trials, unit, slices, metrics, columns)
 
     def _declared(self, trials: Trials) -> dict[str, object]:
@@ -467,11 +472,6 @@ def _unit(trials: Trials, candidates: Sequence[str]) -> tuple[str, ...]:
         return column is not None and 1 < trials.frame[column].n_unique() < trials.frame["item"].n_unique()
 
     return next((names for names in map(names_of, candidates) if all(map(repeats, names))), ())
-
-
-def _metrics(trials: Trials) -> tuple[str, ...]:
-    """Return the metrics to begin with: of scores, of decisions, or of both."""
-    return tuple(m for column, metrics in BY_COLUMN.items() if column in trials.frame.columns for m in metrics)
 
 
 def rows_of(own: Look) -> Iterator[Row]:

@@ -24,11 +24,10 @@ from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.measure import measure_design
+from hitmiss.engine.measure import measure_design, usual_metrics
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.evaluation.few_errors import few_errors
 from hitmiss.evaluation.fitting import comparable, fitting, lack_of, left_out
-from hitmiss.metrics.usual import GRADED
 from hitmiss.verdicts.stability import is_repeated, measure_repeated
 
 if TYPE_CHECKING:
@@ -181,9 +180,7 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     protocol, wanted = design.protocol, list(design.metrics)
     metrics, groupings = _required(design, trials)
     if not protocol:
-        wanted = with_names(wanted or own_metrics([trials]), metrics)
-    if not wanted and protocol is None:
-        raise UsageError.of("no-metric/measure")
+        wanted = with_names(wanted or (() if metrics else usual_metrics([trials])), metrics)
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
         refuse_sampling(trials, f"the protocol {protocol.name}")
@@ -237,13 +234,6 @@ def with_names(metrics: Sequence[str], more: Sequence[str]) -> list[str]:
     return [*metrics, *(m for m in more if str(parse(m)) not in known)]
 
 
-def own_metrics(runs: Sequence[Trials]) -> list[str]:
-    """Return what graded answers of other tools are measured by, if nothing is asked: accuracy, or the mean grade."""
-    if not all(run.header.graded_by for run in runs):
-        return []
-    return [GRADED[all("decision" in run.frame.columns for run in runs)]]
-
-
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
     """Refuse files that a protocol cannot score, and trials that claim a speaker, which have three classes."""
     layouts = _layouts(trials)
@@ -284,10 +274,8 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         refuse_layouts(run, protocol)
     if protocol and protocol.compared_by:
         return _compared_by(protocol, runs, design)
-    if not wanted and protocol is None:
-        wanted = tuple(own_metrics(list(runs.values())))
     if not wanted and protocol is None and not design.require:
-        raise UsageError.of("no-metric/compare-runs")
+        wanted = usual_metrics(list(runs.values()))
     required, groupings = _required(design, next(iter(runs.values())))
     design = replace(design, by=tuple(dict.fromkeys([*design.by, *groupings])))
     derived = protocol.expressions(wanted) if protocol else ()

@@ -32,6 +32,7 @@ TRUTHS: Final = ("ground_truth", "groundtruth", "truth", "gold", "gold_label", "
 PUBLISHED: Final[Mapping[str, Row]] = {
     "item": (
         *("question_id", "comment_id", "text_id", "image_id", "audio_id", "video_id", "trial_id", "case_id", "uuid"),
+        *("id_code", "row_id", "uid", "guid", "image_name", "clip", "clip_id", "text_hash"),
         *("flac_file", "image_path", "audio_path", "video_path", "file_path", "filepath", "path", "image", "img"),
     ),
     "label": (*TRUTHS, "y", "target", "class", "toxic"),

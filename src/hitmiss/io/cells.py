@@ -83,7 +83,7 @@ def numbers_of(
 ) -> tuple[pl.Series, pl.Series]:
     """Convert a column to numbers, null where absent (texts in `absent`, lower case), and mark words.
 
-    Words are recorded as findings; a decimal comma and per cent are named as such.
+    Words are recorded as findings, and a decimal comma is named as such. Cells that are all in per cent are shares.
     """
     cells = stack.frame[name]
     numbers, wrong = to_numbers(cells, decimal)
@@ -91,6 +91,11 @@ def numbers_of(
         return numbers, wrong
     if cells.dtype == pl.String and wrong.any():
         wrong &= ~cells.str.strip_chars().str.to_lowercase().is_in(list(absent))
+    if wrong.any() and (shares := _in_percent(cells, wrong, decimal)) is not None:
+        ledger.notes.append(
+            f"values of {quoted(stack.title(name))} in per cent were read as shares: {cells[0]} is {shares[0]:g}"
+        )
+        return shares, wrong & False
     if wrong.any():
         places = stack.places(wrong, name)
         what = what or f"{user_name(name)}{{s}}"
@@ -99,11 +104,19 @@ def numbers_of(
     return numbers, wrong
 
 
+def _in_percent(cells: pl.Series, wrong: pl.Series, decimal: str) -> pl.Series | None:
+    """Return the shares of a column whose cells are all in per cent, as 40%; None if one is not."""
+    if not wrong.all() or not cells.str.contains(f"^(?:{IN_PERCENT.pattern})$").all():
+        return None
+    numbers, unread = to_numbers(cells.str.strip_chars().str.strip_chars_end("%").str.strip_chars(), decimal)
+    return None if unread.any() else numbers / 100
+
+
 def _fix_of(cells: Sequence[str]) -> str:
     if all(map(DECIMAL_COMMA.fullmatch, cells)):
         return "they have a decimal comma: use --decimal ,"
     if all(map(IN_PERCENT.fullmatch, cells)):
-        return f"they are in per cent (the first is {quoted(cells[0])}): write them as shares, 0.4 for 40%"
+        return f"some are in per cent (the first is {quoted(cells[0])}): write all of them in one way, as 0.4 or as 40%"
     return f"fix them (the first is {quoted(cells[0])})"
 
 

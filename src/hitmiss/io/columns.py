@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -44,6 +45,9 @@ manifest: a key whose items are files and whose labels may be absent.
 TABLE: Final = Layout("table", "any table with names of columns", has_header=True, aliases=ALIASES)
 """What a file is read as unless something else is known about it."""
 
+WORD: Final = re.compile(r"[^\W\d_][^\d]*")
+"""A word, and no number in any spelling."""
+
 
 def fits(ours: str, cells: Sequence[str]) -> bool:
     """Return whether the first cells of a column can be ours: numbers for a score, known classes for a label."""
@@ -81,8 +85,12 @@ def resolve(
         known = _target_names(names, options) if ours == "target" else layout.aliases[ours]
         columns = Columns(names, rows, file, frozenset(found.values()), role, layout)
         at = _claim(ours, columns, known, options, ledger)
+        if ours == "score" and at is not None and not is_settled and _holds_words(rows, at):
+            at = None  # a column called `score` with high and low in it is none
         if at is None and not is_settled and ours in PUBLISHED:
             at = _claim_published(ours, columns, ledger)
+        if ours == "label" and at is not None and any(row[at][:2] == '{"' for row in rows[:1] if at < len(row)):
+            at = None  # an object, whose fields are named by their paths
         if at is not None:
             found[ours] = at
     taken = set(found.values())
@@ -92,6 +100,12 @@ def resolve(
             ours = ours if ours not in found and ours not in names else name
             found[ours if is_settled else _kept(ours, found)] = at
     return found
+
+
+def _holds_words(rows: Sequence[Row], at: int) -> bool:
+    """Return whether the first cells of a column are words, every one, and they repeat: classes and not bad numbers."""
+    cells = [row[at].strip() for row in rows if at < len(row)]
+    return len(cells) > 2 * len({*cells}) and all(map(WORD.fullmatch, cells)) and not any(map(is_absent, cells))
 
 
 def _kept(name: str, taken: Collection[str]) -> str:

@@ -101,7 +101,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "not-embeddings/array": Entry(
         ERROR, "{file}: array {name!r} has shape {shape} and type {dtype}", fix="see the docs"
     ),
-    "bad-source": Entry(ERROR, "trials are read from paths and from polars or pandas frames; found a {name}"),
+    "bad-source": Entry(
+        ERROR, "trials are read from files, tables, lists of dicts or arrays; found something of the type {name}"
+    ),
     "no-folder/predictions": Entry(
         ERROR, "there is no folder {folder}", fix="say where the predictions are with {--pred_dir?}"
     ),

@@ -1,10 +1,11 @@
-"""JSON files as tables: one object per line, an array of objects, or one object of id -> score."""
+"""JSON files as tables: one object per line, an array of objects, an object that holds one, or one of id -> score."""
 
 from __future__ import annotations
 
 import io
 import json
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,9 @@ from hitmiss.io.diagnostics import Diagnostics, Place
 from hitmiss.io.frames import as_text_or_numbers, head_of
 from hitmiss.io.layouts import is_number
 from hitmiss.io.source import SourceBytes, SourceHead, Table
+
+HOLDERS: Final = ("results", "data", "rows", "items", "predictions", "samples", "records", "examples", "answers")
+"""Names of a list of rows inside one object."""
 
 
 def look_at_json(content: SourceBytes, ledger: Diagnostics, before: int = 0) -> SourceHead:
@@ -64,16 +68,23 @@ def _lines(content: SourceBytes, ledger: Diagnostics, before: int) -> Rows:
 
 
 def _one_object(content: SourceBytes) -> Rows | None:
-    """Return the rows of a file that is one object of id -> score; None for any other content."""
+    """Return the rows of a file that is one object: of id -> score, or with one list of objects; None for any other."""
     try:
         whole = strict_json(content.data)
     except (ValueError, RecursionError):
         return None
+    inside = [v for k, v in whole.items() if k.lower() in HOLDERS and _are_rows(v)] if isinstance(whole, dict) else []
+    if len(inside) == 1:
+        return [(n, _json_row(row)) for n, row in enumerate(inside[0], 1)]
     if not isinstance(whole, dict) or len(whole) < 2 or {name.lower() for name in whole} & {"score", "label", "item"}:
         return None
     if not all(isinstance(value, str) and is_number(value) for value in whole.values()):
         return None
     return [(1, {"item": name, "score": value}) for name, value in whole.items()]
+
+
+def _are_rows(value: object) -> bool:
+    return isinstance(value, list) and len(value) > 1 and all(isinstance(row, dict) for row in value)
 
 
 def _array(content: SourceBytes, ledger: Diagnostics) -> Rows:

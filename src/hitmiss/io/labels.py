@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import Final
 
 import polars as pl
@@ -17,7 +18,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.cells import (
     number_in,
 )
-from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.io.diagnostics import Diagnostics, Place, listed, quoted
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.words import ABSENT
 
@@ -222,6 +223,12 @@ def _refuse_words(
         cure = f"a {column} is 1 or {reading.positive}, 0 or {reading.negative}; fix them"
         ledger.add(f"unknown-{column}", what, cure, stack.places(among, column), stack.title(column), each)
     words = [word for word in unknown if word not in numbers]
+    if 2 < len(words) <= MOST_LISTED_WORDS and not reading.positive_words:
+        where, each = cells.is_in(words), f"more than two words are used as {column}s"
+        what = f"the {column}s are {listed(sorted(words))}, and a detector has two classes"
+        cure = f"write each class with one word, or check that {quoted(stack.title(column))} is the column of {column}s"
+        ledger.add(f"unknown-{column}", what, cure, stack.places(where, column)[:1], stack.title(column), each)
+        numbers = unknown
     if len(words) > MOST_LISTED_WORDS and (where := cells.is_in(words)).any():
         what = f"{{n}} row{{s}} with {len(words):,} unknown {column}s, as {quoted(words[0])}"
         cure = f"check that {quoted(stack.title(column))} is the column of {column}s"
@@ -261,7 +268,9 @@ def _refuse_word(
         known = ", ".join(dict.fromkeys(map(str.strip, (*reading.positive_words, *reading.negative_words)))) or "none"
         hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}"
         what, each = f"{{n}} row{{s}} with the unknown {column} {word}", f"the {column} is not known, {hint}"
-        fix = f"{hint}{'' if problem.meant else '.'} Fix the file, or declare the class with --positive or --negative"
+        way = f"say --negative {quote(problem.word)} if it is the other class"
+        way = way if reading.positive_words else "declare the class with --positive or --negative"
+        fix = f"{hint}{'' if problem.meant else '.'} Fix the file, or {way}"
     ledger.add(kind, what, fix, places, stack.title(column), each)
 
 
@@ -284,6 +293,9 @@ def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpe
     if options.positive_value is not None and _are_codes(said) and not _are_codes([options.positive_value, *labels]):
         own = understand(labels, *classes, options.positive_value)
         return {"label": own, "decision": understand(said, own.positive, own.negative, "1")}
+    alone = understand(labels, *classes, options.positive_value)
+    if alone.choices:  # decisions may hold further words, which settle nothing
+        return {"label": alone, "decision": alone}
     together = understand(list(dict.fromkeys((*labels, *said))), *classes, options.positive_value)
     return {"label": together, "decision": together}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 import polars as pl
 
@@ -11,6 +12,9 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.frames import head_of
 from hitmiss.io.json_lines import cell_text, strict_json
 from hitmiss.io.source import SourceHead
+
+MOST_LEAVES: Final = 30
+"""Fields of nested columns that are shown."""
 
 
 def paths_in(options: ReadSpec) -> list[str]:
@@ -36,6 +40,23 @@ def with_fields(shape: SourceHead, paths: Sequence[str]) -> SourceHead:
         return shape
     columns = [pl.Series(path, cells, pl.String) for path in paths if (cells := _cells(shape.frame, path)) is not None]
     return with_columns(shape, columns) if columns else shape
+
+
+def with_leaves(shape: SourceHead) -> SourceHead:
+    """Return a source with its columns of objects replaced by a column for each field in them, by its path."""
+    if shape.frame is None or shape.names is None:
+        return shape
+    paths = {name: _leaves(name, next(opened(shape.frame[name].head(1)), None)) for name in shape.names}
+    nested = {name: found for name, found in paths.items() if found != [name]}
+    made = with_fields(shape, [path for found in nested.values() for path in found][:MOST_LEAVES])
+    return made if made is shape else with_columns(made, (), [*nested])
+
+
+def _leaves(path: str, value: object) -> list[str]:
+    """Return the paths of the plain values inside objects; an answer with a verdict is read as a whole."""
+    if not isinstance(value, Mapping) or "verdict" in value:
+        return [path]
+    return [leaf for name, inner in value.items() for leaf in _leaves(f"{path}.{name}", inner)]
 
 
 def with_columns(shape: SourceHead, columns: Sequence[pl.Series], dropped: Collection[str] = ()) -> SourceHead:

@@ -298,7 +298,9 @@ def long_rows(
 
 
 def note_wide(wide: Wide, ledger: Diagnostics) -> None:
-    """Say which labels were found side by side."""
+    """Say which labels were found side by side; one label is an ordinary file."""
+    if len(wide.scores) == 1:
+        return
     pairs = [name if name == score else f"{name} ({score})" for name, score in wide.scores.items()]
     ledger.notes.append(
         f"{len(pairs)} labels of each text are read side by side, each as a question of its own: {', '.join(pairs)}"

@@ -37,7 +37,7 @@ from hitmiss.io.join import Coverage, note_missing
 from hitmiss.io.layouts import find_expanding
 from hitmiss.io.reader import read
 from hitmiss.io.remote import downloaded
-from hitmiss.metrics.usual import ERROR
+from hitmiss.metrics.usual import BY_COLUMN, ERROR
 from hitmiss.outofcore.assemble import assemble
 from hitmiss.outofcore.count import count_all
 from hitmiss.outofcore.coverage import KeyCoverage
@@ -200,6 +200,8 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     chosen, threshold, whole = design.protocol, design.threshold, design
     finished = None if means.are_counts else open_finished(scores, said)
     in_parts = design.drift is not None or (chosen is not None and bool(chosen.measured_by))
+    if not design.metrics and chosen is None and not in_parts:
+        design = whole = replace(design, metrics=BY_COLUMN["score"])
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     if in_parts:  # trials are only counted here; their numbers are measured attack by attack, or condition by condition
         if finished is None:
@@ -374,8 +376,6 @@ def _obstacles(
     protocol: Protocol | None, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the code and the values of everything that cannot be computed from counts."""
-    if not wanted:
-        yield "no-metric/measure", {}
     if protocol is not None and (protocol.reader or protocol.measured_by):
         yield "needs-every-trial/protocol", {"protocol": protocol.name}
     if protocol is not None and (protocol.claims_speaker or protocol.split):
