@@ -26,7 +26,7 @@ from sklearn import metrics as sk
 from hitmiss import metrics
 from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form
-from hitmiss.metrics.counts import Counts, f1_of
+from hitmiss.metrics.counts import Counts, f1
 from hitmiss.metrics.detection import act_dcf_form, cllr_form, eer_form, min_dcf_form
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.sums import PairShare
@@ -180,7 +180,7 @@ def intervals(label: Array, score: Array) -> Iterator[Row]:
         outcomes = count_replicates(
             np.array([getattr(counts, n) for n in counts.__dataclass_fields__]), REPLICATES, gen
         )
-        drawn.append(f1_of(Counts(*outcomes.T)))
+        drawn.append(f1.of(Counts(*outcomes.T)))
         for values in drawn:
             percentile(values)
 

@@ -15,7 +15,7 @@ from hitmiss import metrics as m
 from hitmiss.core.errors import DataError
 from hitmiss.core.rates import Rate
 from hitmiss.metrics.counts import Counts
-from hitmiss.metrics.triage import f1_fake_of, f1_real_of
+from hitmiss.metrics.triage import f1_fake, f1_real
 
 rows = st.lists(st.tuples(st.integers(0, 1), st.sampled_from([-2, -1, 0, 1])), min_size=1, max_size=40)
 
@@ -153,7 +153,7 @@ def test_unparsed_verdicts_are_counted_apart() -> None:
 
 def test_f1_of_many_replicates_at_once() -> None:
     c = Counts(*np.array([[1, 0, 0], [0, 1, 0], [1, 1, 0], [1, 0, 0]]))  # the last has no answer at all
-    assert f1_fake_of(c)[0] == pytest.approx(2 / 3)
-    assert f1_fake_of(c)[1] == 0.0
-    assert math.isnan(f1_fake_of(c)[2])
-    assert f1_real_of(c)[0] == pytest.approx(2 / 3)
+    assert f1_fake.of(c)[0] == pytest.approx(2 / 3)
+    assert f1_fake.of(c)[1] == 0.0
+    assert math.isnan(f1_fake.of(c)[2])
+    assert f1_real.of(c)[0] == pytest.approx(2 / 3)

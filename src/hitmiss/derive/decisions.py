@@ -17,7 +17,7 @@ from hitmiss.core.header import Header, Threshold
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.text_codes import stretches
 from hitmiss.core.trials import Trials, TrialsLike, demanded
-from hitmiss.metrics.counts import Counts, f1_of
+from hitmiss.metrics.counts import Counts, f1
 
 
 def at_threshold(
@@ -221,7 +221,7 @@ def _disagreements(
 
 
 def _f1(label: pl.Series, decision: pl.Series) -> float:
-    value = float(f1_of(Counts.of(label.to_numpy(), decision.to_numpy())))
+    value = float(f1.of(Counts.of(label.to_numpy(), decision.to_numpy())))
     return 0.0 if value != value else value
 
 

@@ -19,8 +19,8 @@ from hitmiss.stats.forms.trials import OfCounts, OfTerms
 def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Return which outcomes a share counts, and among which; None for numbers that are not a plain share of decisions.
 
-    >>> from hitmiss.metrics.counts import accuracy_of, f1_of
-    >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
+    >>> from hitmiss.metrics.counts import accuracy, f1
+    >>> share_of(OfCounts(accuracy.of))[0][:4], share_of(OfCounts(f1.of))
     ((1.0, 0.0, 0.0, 1.0), None)
     """
     if not isinstance(form, OfCounts):

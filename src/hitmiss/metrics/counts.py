@@ -8,9 +8,10 @@ were answered. An empty denominator is NaN, never 0.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic
+from typing import Final, Generic, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -122,34 +123,38 @@ def share(hits: N | float, of: N) -> N:
     return Rate(hits, of)
 
 
-def accuracy_of(c: Counts[N]) -> N:
-    """Return (TP + TN) / all trials."""
-    return share(c.tp + c.tn, c.n)
+class Formula(Protocol):
+    """A number of counts, or one number per replicate."""
+
+    def __call__(self, c: Counts[N], /) -> N: ...
 
 
-def precision_of(c: Counts[N]) -> N:
-    """Return TP / (TP + FP)."""
-    return share(c.tp, c.tp + c.fp)
+class MetricOfCounts(Protocol):
+    """A metric of labels and decisions that is also known as a function of their counts, `recall.of(counts)`."""
+
+    __name__: str
+
+    def __call__(self, label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+        """Return the number of the decisions."""
+
+    @property
+    def of(self) -> Formula:
+        """The number of counts."""
 
 
-def recall_of(c: Counts[N]) -> N:
-    """Return TP / (TP + FN)."""
-    return share(c.tp, c.tp + c.fn)
+def metric_of_counts(**declared: object) -> Callable[[Formula], MetricOfCounts]:
+    """Register a function of counts as a metric of labels and decisions. Use it as a decorator, as `hitmiss.metric`."""
 
+    def register(formula: Formula) -> MetricOfCounts:
+        def of_decisions(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+            return formula(Counts.of(label, decision, weight))
 
-def specificity_of(c: Counts[N]) -> N:
-    """Return TN / (TN + FP)."""
-    return share(c.tn, c.tn + c.fp)
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            setattr(of_decisions, name, getattr(formula, name))
+        of_decisions.__dict__["of"] = formula
+        return cast(MetricOfCounts, metric(form=lambda: OfCounts(formula), **declared)(of_decisions))  # type: ignore[arg-type]
 
-
-def fpr_of(c: Counts[N]) -> N:
-    """Return FP / (FP + TN)."""
-    return share(c.fp, c.fp + c.tn)
-
-
-def fnr_of(c: Counts[N]) -> N:
-    """Return FN / (FN + TP)."""
-    return share(c.fn, c.fn + c.tp)
+    return register
 
 
 FROM_RATES: Final = ("recall", "fpr")
@@ -165,22 +170,11 @@ def at_share(share: float, recall: float, fpr: float) -> Counts[float]:
     return Counts(share * recall, (1 - share) * fpr, share * (1 - recall), (1 - share) * (1 - fpr))
 
 
-def f1_of(c: Counts[N]) -> N:
-    """Return 2 TP / (2 TP + FP + FN)."""
-    found = share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
-    return float(found) if isinstance(found, Rate) else found  # not a binomial proportion: Wilson does not apply
-
-
 def fbeta_of(c: Counts[N], beta: float = 1.0) -> N:
     """Return (1 + β²) TP / ((1 + β²) TP + β² FN + FP)."""
     of = (1.0 + beta**2) * c.tp
     found = share(of, of + beta**2 * c.fn + c.fp)
     return float(found) if isinstance(found, Rate) else found
-
-
-def flag_rate_of(c: Counts[N]) -> N:
-    """Return (TP + FP) / answered trials."""
-    return share(c.tp + c.fp, c.tp + c.fp + c.fn + c.tn)
 
 
 def decision_cost_of(c: Counts[N], c_fp: float = 1.0, c_fn: float = 1.0) -> N:
@@ -189,24 +183,8 @@ def decision_cost_of(c: Counts[N], c_fp: float = 1.0, c_fn: float = 1.0) -> N:
     return float(found) if isinstance(found, Rate) else found
 
 
-def balanced_accuracy_of(c: Counts[N]) -> N:
-    """Return (recall + specificity) / 2."""
-    return (recall_of(c) + specificity_of(c)) / 2
-
-
-def mcc_of(c: Counts[N]) -> N:
-    """Return (TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))."""
-    root = np.sqrt(np.multiply(1.0, c.tp + c.fp) * (c.tp + c.fn) * (c.tn + c.fp) * (c.tn + c.fn))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.true_divide(np.multiply(1.0, c.tp) * c.tn - np.multiply(1.0, c.fp) * c.fn, root)
-    if isinstance(c.tp, np.ndarray):
-        return np.asarray(value, dtype=np.float64)
-    return float(value)
-
-
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(accuracy_of),
     also=("acc", "accuracy_score"),
     of="all",
     share=True,
@@ -214,7 +192,7 @@ def mcc_of(c: Counts[N]) -> N:
     chance=Chance(commoner, COMMONER),
     from_rates=True,
 )
-def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def accuracy(c: Counts[N]) -> N:
     """Share of all trials decided correctly; abstentions and failed calls count as wrong.
 
     accuracy = (TP + TN) / n. Best: high. Range: 0..1. Undefined (NaN) without trials.
@@ -223,19 +201,18 @@ def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     >>> accuracy([1, 1, 0, 0], [1, 0, 0, -1])
     Rate(2/4 = 0.5)
     """
-    return accuracy_of(Counts.of(label, decision, weight))
+    return share(c.tp + c.tn, c.n)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(precision_of),
     zero=True,
     also=("ppv", "precision_score"),
     of="both",
     share=True,
     from_rates=True,
 )
-def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def precision(c: Counts[N]) -> N:
     """Share of the trials called positive that are positive.
 
     precision = TP / (TP + FP). Best: high. Range: 0..1. Undefined (NaN) if nothing was called positive.
@@ -244,19 +221,18 @@ def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = 
     >>> precision([1, 1, 0, 0], [1, 0, 1, 0])
     Rate(1/2 = 0.5)
     """
-    return precision_of(Counts.of(label, decision, weight))
+    return share(c.tp, c.tp + c.fp)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(recall_of),
     prevalence=False,
     zero=True,
     also=("tpr", "sensitivity", "true_positive_rate", "recall_score"),
     of="positives",
     share=True,
 )
-def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def recall(c: Counts[N]) -> N:
     """Share of the answered positives that were called positive (true-positive rate).
 
     recall = TP / (TP + FN). Best: high. Range: 0..1. Undefined (NaN) without answered positives.
@@ -265,18 +241,17 @@ def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = Non
     >>> recall([1, 1, 1, 0], [1, 1, 0, 0])
     Rate(2/3 = 0.666667)
     """
-    return recall_of(Counts.of(label, decision, weight))
+    return share(c.tp, c.tp + c.fn)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(specificity_of),
     prevalence=False,
     also=("tnr", "true_negative_rate"),
     of="negatives",
     share=True,
 )
-def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def specificity(c: Counts[N]) -> N:
     """Share of the answered negatives that were called negative (true-negative rate).
 
     specificity = TN / (TN + FP). Best: high. Range: 0..1. Undefined (NaN) without answered negatives.
@@ -285,18 +260,17 @@ def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     >>> specificity([1, 0, 0, 0], [1, 1, 0, 0])
     Rate(2/3 = 0.666667)
     """
-    return specificity_of(Counts.of(label, decision, weight))
+    return share(c.tn, c.tn + c.fp)
 
 
-@metric(
+@metric_of_counts(
     best="low",
-    form=lambda: OfCounts(fpr_of),
     prevalence=False,
     also=("false_positive_rate", "far", "false_acceptance_rate"),
     of="negatives",
     share=True,
 )
-def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def fpr(c: Counts[N]) -> N:
     """False-positive rate (false alarms): share of the answered negatives that were called positive.
 
     fpr = FP / (FP + TN). Best: low. Range: 0..1. Undefined (NaN) without answered negatives. Reference: 1 −
@@ -305,18 +279,17 @@ def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     >>> fpr([1, 0, 0, 0], [1, 1, 0, 0])
     Rate(1/3 = 0.333333)
     """
-    return fpr_of(Counts.of(label, decision, weight))
+    return share(c.fp, c.fp + c.tn)
 
 
-@metric(
+@metric_of_counts(
     best="low",
-    form=lambda: OfCounts(fnr_of),
     prevalence=False,
     also=("false_negative_rate", "miss_rate", "frr", "false_rejection_rate"),
     of="positives",
     share=True,
 )
-def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def fnr(c: Counts[N]) -> N:
     """False-negative rate (misses): share of the answered positives that were called negative.
 
     fnr = FN / (FN + TP). Best: low. Range: 0..1. Undefined (NaN) without answered positives. Reference: 1 − recall.
@@ -324,12 +297,11 @@ def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     >>> fnr([1, 1, 1, 0], [1, 1, 0, 0])
     Rate(1/3 = 0.333333)
     """
-    return fnr_of(Counts.of(label, decision, weight))
+    return share(c.fn, c.fn + c.tp)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(f1_of),
     zero=True,
     also=("f1_score",),
     of="both",
@@ -337,7 +309,7 @@ def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     chance=Chance(lambda share, _: 2 * share / (1 + share), "calling everything positive"),
     from_rates=True,
 )
-def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def f1(c: Counts[N]) -> N:
     """Harmonic mean of precision and recall of the positive class.
 
     F1 = 2 TP / (2 TP + FP + FN). Best: high. Range: 0..1. Undefined (NaN) without positives, true or claimed.
@@ -346,7 +318,8 @@ def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
     """
-    return f1_of(Counts.of(label, decision, weight))
+    found = share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
+    return float(found) if isinstance(found, Rate) else found  # not a binomial proportion: Wilson does not apply
 
 
 @metric(
@@ -369,16 +342,15 @@ def fbeta(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None
     return fbeta_of(Counts.of(label, decision, weight), beta)
 
 
-@metric(
+@metric_of_counts(
     best="low",
-    form=lambda: OfCounts(flag_rate_of),
     also=("selection_rate", "flagged_rate"),
     from_rates=True,
     of="all",
     share=True,
     two_sided=True,
 )
-def flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def flag_rate(c: Counts[N]) -> N:
     """Share of the answered trials that were called positive: what reaches a queue.
 
     flag_rate = (TP + FP) / answered. Best: neither. Range: 0..1. Undefined (NaN) without answered trials.
@@ -387,7 +359,7 @@ def flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = 
     >>> flag_rate([1, 1, 0, 0], [1, 0, 1, 1])
     Rate(3/4 = 0.75)
     """
-    return flag_rate_of(Counts.of(label, decision, weight))
+    return share(c.tp + c.fp, c.tp + c.fp + c.fn + c.tn)
 
 
 @metric(
@@ -411,16 +383,15 @@ def decision_cost(
     return decision_cost_of(Counts.of(label, decision, weight), c_fp, c_fn)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(balanced_accuracy_of),
     prevalence=False,
     also=("bacc", "balanced_acc", "balanced_accuracy_score"),
     of="both",
     share=True,
     chance=Chance(0.5),
 )
-def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def balanced_accuracy(c: Counts[N]) -> N:
     """Mean of recall and specificity: accuracy if both classes were equally frequent.
 
     (recall + specificity) / 2. Best: high. Range: 0..1; 0.5 is no information. Undefined (NaN) with one class.
@@ -429,18 +400,17 @@ def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     >>> balanced_accuracy([1, 1, 0, 0], [1, 0, 0, 0])
     0.75
     """
-    return balanced_accuracy_of(Counts.of(label, decision, weight))
+    return (recall.of(c) + specificity.of(c)) / 2
 
 
-@metric(
+@metric_of_counts(
     best="high",
     range=(-1.0, 1.0),
-    form=lambda: OfCounts(mcc_of),
     also=("matthews_corrcoef", "matthews"),
     of="both",
     chance=Chance(0.0),
 )
-def mcc(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def mcc(c: Counts[N]) -> N:
     """Matthews correlation coefficient between label and decision.
 
     (TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)). Best: high. Range: −1..1; 0 is no information.
@@ -450,4 +420,9 @@ def mcc(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     >>> mcc([1, 1, 0, 0], [1, 1, 0, 0])
     1.0
     """
-    return mcc_of(Counts.of(label, decision, weight))
+    root = np.sqrt(np.multiply(1.0, c.tp + c.fp) * (c.tp + c.fn) * (c.tn + c.fp) * (c.tn + c.fn))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.true_divide(np.multiply(1.0, c.tp) * c.tn - np.multiply(1.0, c.fp) * c.fn, root)
+    if isinstance(c.tp, np.ndarray):
+        return np.asarray(value, dtype=np.float64)
+    return float(value)

@@ -19,62 +19,11 @@ from hitmiss.core.rates import Rate
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import N
 from hitmiss.core.tally import check_weight
-from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of, share, specificity_of
-from hitmiss.stats.forms.trials import OfCounts
+from hitmiss.metrics.counts import Counts, f1, metric_of_counts, precision, recall, share, specificity
 
 FAKE = "fake"
 OF_PEOPLE: Final = ("accuracy", "coverage", "accuracy_answered", "fake_slip_rate", "real_false_flag_rate")
 """What a system, people, and both together are compared by."""
-
-
-def accuracy_answered_of(c: Counts[N]) -> N:
-    """Return (TP + TN) / answered."""
-    return share(c.tp + c.tn, c.answered)
-
-
-def coverage_of(c: Counts[N]) -> N:
-    """Return answered / all."""
-    return share(c.answered, c.n)
-
-
-def coverage_fake_of(c: Counts[N]) -> N:
-    """Return answered fakes / all fakes."""
-    return share(c.tp + c.fn, c.n_positive)
-
-
-def coverage_real_of(c: Counts[N]) -> N:
-    """Return answered reals / all reals."""
-    return share(c.tn + c.fp, c.n_negative)
-
-
-def abstain_rate_of(c: Counts[N]) -> N:
-    """Return abstained / all."""
-    return share(c.abstained, c.n)
-
-
-def error_rate_of(c: Counts[N]) -> N:
-    """Return failed / all."""
-    return share(c.failed, c.n)
-
-
-def slip_of(c: Counts[N]) -> N:
-    """Return FN / all fakes."""
-    return share(c.fn, c.n_positive)
-
-
-def false_flag_of(c: Counts[N]) -> N:
-    """Return FP / all reals."""
-    return share(c.fp, c.n_negative)
-
-
-def catch_of(c: Counts[N]) -> N:
-    """Return TP / all fakes."""
-    return share(c.tp, c.n_positive)
-
-
-def pass_of(c: Counts[N]) -> N:
-    """Return TN / all reals."""
-    return share(c.tn, c.n_negative)
 
 
 def mirrored(c: Counts[N]) -> Counts[N]:
@@ -82,34 +31,14 @@ def mirrored(c: Counts[N]) -> Counts[N]:
     return Counts(c.tn, c.fn, c.fp, c.tp)
 
 
-def f1_fake_of(c: Counts[N]) -> N:
-    """Return 2 TP / (2 TP + FP + FN), if both precision and recall are defined."""
-    found = f1_of(c)
-    defined = (c.tp + c.fp > 0) & (c.tp + c.fn > 0)
-    if isinstance(found, np.ndarray):
-        return np.where(defined, found, np.nan)
-    return found if defined else float("nan")
-
-
-def precision_real_of(c: Counts[N]) -> N:
-    """Return TN / (TN + FN)."""
-    return precision_of(mirrored(c))
-
-
-def f1_real_of(c: Counts[N]) -> N:
-    """Return 2 TN / (2 TN + FN + FP), if both precision and recall are defined."""
-    return f1_fake_of(mirrored(c))
-
-
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(accuracy_answered_of),
     zero=True,
     of="answered",
     share=True,
     chance=Chance(commoner, f"{COMMONER} at the same coverage"),
 )
-def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def accuracy_answered(c: Counts[N]) -> N:
     """Share of the answered trials decided correctly (selective accuracy); read it together with `coverage`.
 
     (TP + TN) / answered. Best: high. Range: 0..1. Undefined (NaN) if nothing was answered.
@@ -118,11 +47,11 @@ def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     >>> accuracy_answered([1, 1, 0, 0], [1, 0, 0, -1])
     Rate(2/3 = 0.666667)
     """
-    return accuracy_answered_of(Counts.of(label, decision, weight))
+    return share(c.tp + c.tn, c.answered)
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_of), zero=True, of="all", share=True, covers="all")
-def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="high", zero=True, of="all", share=True, covers="all")
+def coverage(c: Counts[N]) -> N:
     """Share of all trials that were answered: neither abstained nor failed.
 
     answered / n. Best: high. Range: 0..1. Undefined (NaN) without trials.
@@ -131,12 +60,11 @@ def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     >>> coverage([1, 1, 0, 0], [1, 0, -1, -2])
     Rate(2/4 = 0.5)
     """
-    return coverage_of(Counts.of(label, decision, weight))
+    return share(c.answered, c.n)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(coverage_fake_of),
     positive=FAKE,
     prevalence=False,
     zero=True,
@@ -144,7 +72,7 @@ def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     share=True,
     covers="positives",
 )
-def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def coverage_fake(c: Counts[N]) -> N:
     """Share of all fakes that were answered.
 
     (TP + FN) / all fakes. Best: high. Range: 0..1. Undefined (NaN) without fakes.
@@ -153,12 +81,11 @@ def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     >>> coverage_fake([1, 1, 1, 0], [1, 0, -2, -1])
     Rate(2/3 = 0.666667)
     """
-    return coverage_fake_of(Counts.of(label, decision, weight))
+    return share(c.tp + c.fn, c.n_positive)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(coverage_real_of),
     positive=FAKE,
     prevalence=False,
     zero=True,
@@ -166,7 +93,7 @@ def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     share=True,
     covers="negatives",
 )
-def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def coverage_real(c: Counts[N]) -> N:
     """Share of all reals that were answered.
 
     (TN + FP) / all reals. Best: high. Range: 0..1. Undefined (NaN) without reals.
@@ -175,11 +102,11 @@ def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     >>> coverage_real([1, 0, 0, 0], [1, 0, -1, -1])
     Rate(1/3 = 0.333333)
     """
-    return coverage_real_of(Counts.of(label, decision, weight))
+    return share(c.tn + c.fp, c.n_negative)
 
 
-@metric(best="low", form=lambda: OfCounts(abstain_rate_of), zero=True, of="all", share=True)
-def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="low", zero=True, of="all", share=True)
+def abstain_rate(c: Counts[N]) -> N:
     """Share of all trials on which the detector abstained: what people would have to review.
 
     abstained / n; failed calls are not abstentions. Best: low. Range: 0..1. Undefined (NaN) without trials.
@@ -188,11 +115,11 @@ def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None
     >>> abstain_rate([1, 1, 0, 0], [1, 0, -1, -2])
     Rate(1/4 = 0.25)
     """
-    return abstain_rate_of(Counts.of(label, decision, weight))
+    return share(c.abstained, c.n)
 
 
-@metric(best="low", form=lambda: OfCounts(error_rate_of), zero=True, of="all", share=True)
-def error_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="low", zero=True, of="all", share=True)
+def error_rate(c: Counts[N]) -> N:
     """Share of all trials whose call failed: no answer, and no abstention either.
 
     failed / n. Not 1 − accuracy. Best: low. Range: 0..1. Undefined (NaN) without trials.
@@ -201,7 +128,7 @@ def error_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None =
     >>> error_rate([1, 1, 0, 0], [1, 0, -1, -2])
     Rate(1/4 = 0.25)
     """
-    return error_rate_of(Counts.of(label, decision, weight))
+    return share(c.failed, c.n)
 
 
 @metric(best="low", share=True)
@@ -260,8 +187,8 @@ def _share_of(marks: ArrayLike, name: str, weight: ArrayLike | None) -> float:
     return Rate(float(flags.sum()), len(flags)) if weights is None else Rate(float(flags @ weights), weights.sum())
 
 
-@metric(best="high", form=lambda: OfCounts(precision_of), positive=FAKE, zero=True, of="both", share=True)
-def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="high", positive=FAKE, zero=True, of="both", share=True)
+def precision_fake(c: Counts[N]) -> N:
     """When the verdict is fake, how often it is right.
 
     TP / (TP + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if nothing was called fake.
@@ -270,19 +197,18 @@ def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> precision_fake([1, 1, 0, 0], [1, -1, 1, 0])
     Rate(1/2 = 0.5)
     """
-    return precision_of(Counts.of(label, decision, weight))
+    return precision.of(c)
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(recall_of),
     positive=FAKE,
     prevalence=False,
     zero=True,
     of="positives",
     share=True,
 )
-def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def recall_fake(c: Counts[N]) -> N:
     """Share of the answered fakes that were called fake. Not `fake_catch_rate`, which is over all fakes.
 
     TP / (TP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if no fake was answered.
@@ -291,11 +217,11 @@ def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     >>> recall_fake([1, 1, 1, 0], [1, 0, -1, 0])
     Rate(1/2 = 0.5)
     """
-    return recall_of(Counts.of(label, decision, weight))
+    return recall.of(c)
 
 
-@metric(best="high", form=lambda: OfCounts(f1_fake_of), positive=FAKE, zero=True, of="both")
-def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="high", positive=FAKE, zero=True, of="both")
+def f1_fake(c: Counts[N]) -> N:
     """Harmonic mean of precision and recall of fake.
 
     2 TP / (2 TP + FP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if precision or recall is:
@@ -304,11 +230,15 @@ def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     >>> f1_fake([1, 1, 0, 0], [1, 0, 1, -1])
     0.5
     """
-    return f1_fake_of(Counts.of(label, decision, weight))
+    found = f1.of(c)
+    defined = (c.tp + c.fp > 0) & (c.tp + c.fn > 0)
+    if isinstance(found, np.ndarray):
+        return np.where(defined, found, np.nan)
+    return found if defined else float("nan")
 
 
-@metric(best="high", form=lambda: OfCounts(precision_real_of), positive=FAKE, zero=True, of="both", share=True)
-def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="high", positive=FAKE, zero=True, of="both", share=True)
+def precision_real(c: Counts[N]) -> N:
     """When the verdict is real, how often it is right.
 
     TN / (TN + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if nothing was called real.
@@ -317,19 +247,18 @@ def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> precision_real([1, 1, 0, 0], [0, -1, 1, 0])
     Rate(1/2 = 0.5)
     """
-    return precision_real_of(Counts.of(label, decision, weight))
+    return precision.of(mirrored(c))
 
 
-@metric(
+@metric_of_counts(
     best="high",
-    form=lambda: OfCounts(specificity_of),
     positive=FAKE,
     prevalence=False,
     zero=True,
     of="negatives",
     share=True,
 )
-def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def recall_real(c: Counts[N]) -> N:
     """Share of the answered reals that were called real. Not `real_pass_rate`, which is over all reals.
 
     TN / (TN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if no real was answered.
@@ -338,11 +267,11 @@ def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     >>> recall_real([1, 0, 0, 0], [1, 1, 0, -1])
     Rate(1/2 = 0.5)
     """
-    return specificity_of(Counts.of(label, decision, weight))
+    return specificity.of(c)
 
 
-@metric(best="high", form=lambda: OfCounts(f1_real_of), positive=FAKE, zero=True, of="both")
-def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="high", positive=FAKE, zero=True, of="both")
+def f1_real(c: Counts[N]) -> N:
     """Harmonic mean of precision and recall of real.
 
     2 TN / (2 TN + FN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if precision or recall is:
@@ -351,13 +280,11 @@ def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     >>> f1_real([0, 0, 1, 1], [0, 1, 0, -1])
     0.5
     """
-    return f1_real_of(Counts.of(label, decision, weight))
+    return f1_fake.of(mirrored(c))
 
 
-@metric(
-    best="low", form=lambda: OfCounts(slip_of), positive=FAKE, prevalence=False, zero=True, of="positives", share=True
-)
-def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="low", positive=FAKE, prevalence=False, zero=True, of="positives", share=True)
+def fake_slip_rate(c: Counts[N]) -> N:
     """Share of all fakes that were passed as real: the harm that triage lets through.
 
     FN / all fakes, abstained and failed ones included. Best: low. Range: 0..1. Undefined (NaN) without fakes.
@@ -366,19 +293,18 @@ def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> fake_slip_rate([1, 1, 1, 1], [0, 1, -1, -2])
     Rate(1/4 = 0.25)
     """
-    return slip_of(Counts.of(label, decision, weight))
+    return share(c.fn, c.n_positive)
 
 
-@metric(
+@metric_of_counts(
     best="low",
-    form=lambda: OfCounts(false_flag_of),
     positive=FAKE,
     prevalence=False,
     zero=True,
     of="negatives",
     share=True,
 )
-def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+def real_false_flag_rate(c: Counts[N]) -> N:
     """Share of all reals that were flagged as fake.
 
     FP / all reals, abstained and failed ones included. Best: low. Range: 0..1. Undefined (NaN) without reals.
@@ -387,13 +313,11 @@ def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLik
     >>> real_false_flag_rate([0, 0, 0, 0], [1, 0, -1, -1])
     Rate(1/4 = 0.25)
     """
-    return false_flag_of(Counts.of(label, decision, weight))
+    return share(c.fp, c.n_negative)
 
 
-@metric(
-    best="high", form=lambda: OfCounts(catch_of), positive=FAKE, prevalence=False, zero=True, of="positives", share=True
-)
-def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="high", positive=FAKE, prevalence=False, zero=True, of="positives", share=True)
+def fake_catch_rate(c: Counts[N]) -> N:
     """Share of all fakes that were called fake.
 
     TP / all fakes = recall_fake × coverage_fake. Best: high. Range: 0..1. Undefined (NaN) without fakes.
@@ -402,13 +326,11 @@ def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | N
     >>> fake_catch_rate([1, 1, 1, 1], [1, 1, 0, -1])
     Rate(2/4 = 0.5)
     """
-    return catch_of(Counts.of(label, decision, weight))
+    return share(c.tp, c.n_positive)
 
 
-@metric(
-    best="high", form=lambda: OfCounts(pass_of), positive=FAKE, prevalence=False, zero=True, of="negatives", share=True
-)
-def real_pass_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
+@metric_of_counts(best="high", positive=FAKE, prevalence=False, zero=True, of="negatives", share=True)
+def real_pass_rate(c: Counts[N]) -> N:
     """Share of all reals that were passed as real.
 
     TN / all reals = recall_real × coverage_real. Best: high. Range: 0..1. Undefined (NaN) without reals.
@@ -417,4 +339,4 @@ def real_pass_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> real_pass_rate([0, 0, 0, 0], [0, 1, -1, -1])
     Rate(1/4 = 0.25)
     """
-    return pass_of(Counts.of(label, decision, weight))
+    return share(c.tn, c.n_negative)

@@ -28,7 +28,7 @@ from hitmiss.detection.contract import Origin, Probe, detector_contract
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.outputs import Extraction, are_distributions, pick_output, to_log_odds, to_probability
 from hitmiss.io import read
-from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
+from hitmiss.metrics.counts import Counts, balanced_accuracy, f1, fnr, fpr
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.deepfake_batches import Augmentation, Batches, ScoreForm
 from hitmiss.robustness.manipulation import equal_error
@@ -173,7 +173,7 @@ def compute_far_frr(labels: ArrayLike, scores: ArrayLike, threshold: float) -> t
     (0.5, 0.5)
     """
     counts = _counts(*_trials(labels, scores), threshold)
-    return float(fpr_of(counts)), float(fnr_of(counts))
+    return float(fpr.of(counts)), float(fnr.of(counts))
 
 
 def compute_all_metrics(labels: ArrayLike, scores: ArrayLike, threshold: float | None = None) -> Report:
@@ -191,12 +191,12 @@ def compute_all_metrics(labels: ArrayLike, scores: ArrayLike, threshold: float |
     figures = {
         "EER": rate,
         "EER_threshold": own,
-        "FAR": float(fpr_of(counts)),
-        "FRR": float(fnr_of(counts)),
+        "FAR": float(fpr.of(counts)),
+        "FRR": float(fnr.of(counts)),
         "threshold": used,
         "AUC": float(roc_auc(label, score)),
-        "F1_score": float(f1_of(counts)),
-        "balanced_accuracy": float(balanced_accuracy_of(counts)),
+        "F1_score": float(f1.of(counts)),
+        "balanced_accuracy": float(balanced_accuracy.of(counts)),
     }
     origin = "chosen on this data (its EER), so numbers at it are optimistic" if threshold is None else "given"
     return Report(figures, origin=origin)

@@ -27,7 +27,7 @@ from hitmiss.attacks.result import AttackResult, describe, smoothness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.sorting import Array
 from hitmiss.detection.outputs import to_probability
-from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
+from hitmiss.metrics.counts import Counts, f1, precision, recall
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.ecg_summaries import (
     compute_targeted_success,
@@ -289,7 +289,7 @@ def compute_global_metrics(
             undefined[name] = "only positives" if positives else "no positives"
         counts = Counts.of(truth[:, k], bits[:, k])
         auc = float("nan") if name in undefined else float(roc_auc(truth[:, k], proba[:, k]))
-        scores = {"precision": precision_of(counts), "recall": recall_of(counts), "f1": f1_of(counts)}
+        scores = {"precision": precision.of(counts), "recall": recall.of(counts), "f1": f1.of(counts)}
         if not bits[:, k].any():
             undefined[f"{name} precision"] = "never predicted, so the macro precision is over the other classes"
         figures[name] = {"auc": auc, **{key: float(v) for key, v in scores.items()}, "support": float(positives)}
