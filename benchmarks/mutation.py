@@ -40,7 +40,7 @@ TESTS: Final = {
     "stats": ("tests/stats", "tests/properties", "tests/metrics", "src/hitmiss/stats"),
     "claims": ("tests/verifying", "src/hitmiss/claims"),
     "io": ("tests/io", "tests/faults", "src/hitmiss/io"),
-    "core": ("tests/test_artifacts.py", "tests/verifying"),
+    "core": ("tests/core/test_artifacts.py", "tests/verifying"),
 }
 """The tests of each package, which meet its mutants before all others."""
 CORE: Final = ("artifacts.py", "signing.py", "envelope.py", "criteria.py")

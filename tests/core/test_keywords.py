@@ -13,7 +13,7 @@ import hitmiss as hm
 from hitmiss.core.keywords import DesignKeywords, ReadKeywords
 from hitmiss.core.spec import options_of
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_file_is_what_the_fields_say() -> None:

@@ -21,7 +21,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.derive.calibration import ASVSPOOF5_PRIOR, AffineCalibrator, PavCalibrator, fit_affine, fit_pav
 from hitmiss.derive.score_model import calibrate
 
-REFERENCE = Path(__file__).resolve().parent / "official_reference"
+REFERENCE = Path(__file__).resolve().parents[1] / "official_reference"
 needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the official reference figures are not here")
 
 Pair = tuple[np.ndarray, np.ndarray]
