@@ -11,7 +11,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "model-exited": Entry(
         ERROR, "the code of the model ended the program (exit code {code_2}); have it raise an error instead"
     ),
-    "fitted-already": Entry(ERROR, "{--model?} fuses by a stored fit", fix="leave {--save?} and {--apply?} out"),
+    "fitted-already": Entry(ERROR, "{--model?} uses a stored fit", fix="leave {--save?} and {--apply?} out"),
     "other-systems/fit": Entry(
         ERROR,
         "the fit has {n_systems} systems and {n_others} files were given",
@@ -20,7 +20,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "one-run/give": Entry(
         ERROR, "give two runs or more, or one file that holds several (a run column or two {--score-column?})"
     ),
-    "fitted-already/maps": Entry(ERROR, "{--model?} maps by a stored fit", fix="leave {--save?} and {--apply?} out"),
     "not-a-language-model": Entry(ERROR, "{role} takes a language model; {name} is a function or a detector"),
     "usage": Entry(ERROR, "{word} needs a value after it"),
     "given-twice": Entry(

@@ -26,8 +26,6 @@ CALIBRATE_KEY: Final = opt("Key of the development scores.", MEASURING)
 GROUP: Final = opt("Column that defines the groups, if not language.", MEASURING, complete="columns")
 UNDEFINED: Final = opt("Shares with an empty denominator; zero as documented.", MEASURING)
 FITTED_KEY: Final = opt("Key of these scores.", READING, "--key", common=True)
-APPLY_KEY: Final = opt("Key of the other scores, to measure them too.", READING)
-SAVE: Final = opt("Store the fit (sealed JSON), for --model.", WRITING, metavar="FILE", common=True)
 METRICS_OUTPUT: Final = opt("Write the documented metrics.json here.", WRITING, metavar="FILE")
 
 

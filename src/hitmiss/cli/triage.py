@@ -12,7 +12,7 @@ from hitmiss.cli.shared import JSON, METRICS_OUTPUT, RESULTS, UNDEFINED, field_o
 from hitmiss.core.design import Bands, Design, LeastConfidence
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import MEASURING, READING, opt
+from hitmiss.core.spec import MEASURING, READING, Spec, opt
 from hitmiss.outofcore.evaluate import Counting, memory_size
 
 if TYPE_CHECKING:
@@ -33,18 +33,33 @@ LEAST = "Answer from this confidence on and leave the rest to people; two number
 
 
 @dataclass(frozen=True)
-class Choosing:
-    """How the two thresholds are chosen: the method, the rows to choose on, and the settings of each method."""
+class Choosing(Spec):
+    """How the two thresholds are chosen: the way, the rows to choose on, and the settings of each way."""
 
-    way: str | None
-    on: str | None
-    rates: tuple[float, float]
-    confidence: float
-    guarantee: str
-    costs: list[float] | None
-    looks: str | None
-    unit: str | None
-    seed: int
+    choose: Annotated[Literal["rates", "guarantee", "cost", "budget"] | None, opt(CHOOSE, MEASURING, common=True)] = (
+        None
+    )
+    choose_on: Annotated[str | None, opt("Other rows to choose the thresholds on.", MEASURING)] = None
+    max_slip: Annotated[float, opt("For rates and guarantee: most fakes passed.", MEASURING)] = 0.05
+    max_false_flag: Annotated[float, opt("For rates and guarantee: most reals flagged.", MEASURING)] = 0.05
+    confidence: Annotated[float, opt("For guarantee: the confidence level.", MEASURING)] = 0.95
+    guarantee: Annotated[
+        Literal["binomial", "mapie"], opt("binomial (exact), or mapie (needs the package).", MEASURING)
+    ] = "binomial"
+    costs: Annotated[
+        tuple[float, ...], opt("For cost: cost of a slip, a false flag and a review.", MEASURING, takes_words=True)
+    ] = ()
+    looks: Annotated[str | None, opt("For budget: reviews of items, as 50/1000.", MEASURING)] = None
+
+
+@dataclass(frozen=True)
+class Bins(Spec):
+    """The bins of calibration errors: how many, and which end of each is closed."""
+
+    bins: Annotated[int, opt("Bins of ece and of the reliability table.", MEASURING)] = 10
+    closed: Annotated[
+        Literal["left", "right"], opt("Which end of a bin is closed: [lo, hi) or (lo, hi].", MEASURING)
+    ] = "left"
 
 
 def triage(
@@ -67,30 +82,12 @@ def triage(
         ),
     ] = None,
     least_confidence: Annotated[list[float] | None, opt(LEAST, MEASURING, takes_words=True)] = None,
-    choose: Annotated[
-        Literal["rates", "guarantee", "cost", "budget"] | None, opt(CHOOSE, MEASURING, common=True)
-    ] = None,
-    choose_on: Annotated[str | None, opt("Other rows to choose the thresholds on.", MEASURING)] = None,
-    max_slip: Annotated[float, opt("For rates and guarantee: most fakes passed.", MEASURING)] = 0.05,
-    max_false_flag: Annotated[float, opt("For rates and guarantee: most reals flagged.", MEASURING)] = 0.05,
-    confidence: Annotated[float, opt("For guarantee: the confidence level.", MEASURING)] = 0.95,
-    guarantee: Annotated[
-        Literal["binomial", "mapie"], opt("binomial (exact), or mapie (needs the package).", MEASURING)
-    ] = "binomial",
-    costs: Annotated[
-        list[float] | None, opt("For cost: cost of a slip, a false flag and a review.", MEASURING, takes_words=True)
-    ] = None,
-    looks: Annotated[str | None, opt("For budget: reviews of items, as 50/1000.", MEASURING)] = None,
     sweep: Annotated[bool, opt("Show pairs of thresholds, or of least confidences, on these rows.")] = False,
     recalibrate_on: Annotated[str | None, opt("Other rows to fit a recalibration on.", MEASURING)] = None,
     recalibration: Annotated[
         Literal["platt", "temperature", "isotonic"], opt("How confidences are recalibrated.", MEASURING)
     ] = "platt",
     reliability: Annotated[bool, opt("Show confidence against accuracy by bins.")] = False,
-    bins: Annotated[int, opt("Bins of ece and of the reliability table.", MEASURING)] = 10,
-    closed: Annotated[
-        Literal["left", "right"], opt("Which end of a bin is closed: [lo, hi) or (lo, hi].", MEASURING)
-    ] = "left",
     undefined: Annotated[Literal["null", "zero"], UNDEFINED] = "null",
     metrics_output: Annotated[str | None, METRICS_OUTPUT] = None,
     output: Annotated[str | None, RESULTS] = None,
@@ -99,6 +96,8 @@ def triage(
         Design, fields(without=("protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000)
     ],
     reading: ReadSpec,
+    asked: Choosing,
+    rule: Bins,
     stream: Annotated[
         bool, opt("Read the files piece by piece: their texts need not fit into memory.", READING)
     ] = False,
@@ -109,23 +108,28 @@ def triage(
 
     $ hitmiss triage results.jsonl --by generator
     """
+    from hitmiss.derive.bands import halves
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.protocols.triage import decided, evaluate_design, unit_of, write_metrics
 
     room = memory_size(memory) if stream else None
     trials = _read(results, dataset, reading, room)
-    unit = unit_of(question) if choose is not None else None
-    rates = (max_slip, max_false_flag)
-    asked = Choosing(choose, choose_on, rates, confidence, guarantee, costs, looks, unit, question.seed)
+    unit = unit_of(question) if asked.choose is not None else None
     extra: list[Table] = _swept(trials) if sweep else []
-    rule_, choice = _rule(trials, thresholds, least_confidence, asked, dataset, reading, room)
+    given, choice = _given(trials, thresholds, least_confidence, asked), None
+    if asked.choose is not None:
+        if asked.choose_on is None:
+            learned = halves(trials, question.seed, unit)[0]
+            where = f"{len(learned):,} of the {len(trials):,} rows"
+        else:
+            learned, where = _read([asked.choose_on], dataset, reading, room), Path(asked.choose_on).name
+        given, choice = _chosen_on(learned, asked, unit, where)
     settled = TriageDesign(
-        rule_ if isinstance(rule_, Bands) else None,
-        choice is not None and choose_on is None,
+        given if isinstance(given, Bands) else None,
+        choice is not None and asked.choose_on is None,
         recalibration if recalibrate_on else None,
-        rule_ if isinstance(rule_, LeastConfidence) else None,
+        given if isinstance(given, LeastConfidence) else None,
     )
-    rule = Bins(bins, closed)
     design = question.changed(protocol=find_protocol("triage"), gap="none", triage=settled, undefined=undefined)
     development = _read([recalibrate_on], dataset, reading, room) if recalibrate_on else None
     trials = decided(trials, design, development)
@@ -203,41 +207,40 @@ def _tally(trials: Trials) -> Tally:
     return Tally.of(own.label, own.score)
 
 
-def _rule(
-    trials: Trials,
-    thresholds: list[float] | None,
-    least: list[float] | None,
-    asked: Choosing,
-    dataset: str | None,
-    reading: ReadSpec,
-    room: int | None,
-) -> tuple[Bands | LeastConfidence | None, Choice | Answered | None]:
-    """Return thresholds or least confidences, given, or chosen on other rows or half of these; None keeps verdicts."""
+def _given(
+    trials: Trials, thresholds: list[float] | None, least: list[float] | None, asked: Choosing
+) -> Bands | LeastConfidence | None:
+    """Return thresholds or least confidences as they were given; None keeps verdicts, or they are chosen."""
     from hitmiss.core.errors import DataError, UsageError
-    from hitmiss.derive.bands import for_file, halves
 
-    if sum(way is not None for way in (thresholds, least, asked.way)) > 1:
+    if sum(way is not None for way in (thresholds, least, asked.choose)) > 1:
         raise UsageError.of("several-rules")
     if least is not None:
         if len(least) > 2:
             raise UsageError.of("least-confidences", n_least=len(least))
-        return LeastConfidence(least[0], least[-1]), None
+        return LeastConfidence(least[0], least[-1])
     if thresholds is not None:
         if len(thresholds) != 2:
             raise UsageError.of("two-thresholds", n=len(thresholds))
-        return Bands(thresholds[0], thresholds[1]), None
-    if asked.way is None:
-        if "decision" not in trials.frame.columns:
-            raise DataError.of("no-verdicts")
-        return None, None
-    learned = _read([asked.on], dataset, reading, room) if asked.on else halves(trials, asked.seed, asked.unit)[0]
-    where = Path(asked.on).name if asked.on else f"{len(learned):,} of the {len(trials):,} rows"
+        return Bands(thresholds[0], thresholds[1])
+    if asked.choose is None and "decision" not in trials.frame.columns:
+        raise DataError.of("no-verdicts")
+    return None
+
+
+def _chosen_on(
+    learned: Trials, asked: Choosing, unit: str | None, where: str
+) -> tuple[Bands | LeastConfidence, Choice | Answered]:
+    """Return thresholds or least confidences that are chosen on rows, and the choice."""
+    from hitmiss.core.errors import DataError
+    from hitmiss.derive.bands import for_file
+
     if _by_verdicts(learned):
-        answered = _chosen_sureness(_of_one_run(learned), asked)
+        answered = _chosen_sureness(_of_one_run(learned), asked, unit)
         if answered.sureness is None:
             raise DataError.of("no-least-confidence", reason=answered.reason)
         return replace(answered.sureness, origin=answered.sureness.origin.replace("this data", where)), answered
-    choice = _chosen(learned, asked)
+    choice = _chosen(learned, asked, unit)
     if choice.point is None:
         raise DataError.of("no-thresholds", reason=choice.reason)
     choice = replace(choice, point=for_file(choice.point, _tally(learned), learned.header.scale))
@@ -246,35 +249,33 @@ def _rule(
     return Bands(bands.low, bands.high, bands.origin.replace("this data", where)), choice
 
 
-def _chosen_sureness(trials: Trials, asked: Choosing) -> Answered:
+def _chosen_sureness(trials: Trials, asked: Choosing, unit: str | None) -> Answered:
     from hitmiss.core.errors import UnknownName, UsageError
     from hitmiss.derive.bands import by_confidence
 
-    if asked.way not in ("rates", "guarantee"):
-        raise UnknownName("way to choose least confidences of verdicts", str(asked.way), ("rates", "guarantee"))
-    if asked.way == "guarantee" and asked.guarantee != "binomial":
+    if asked.choose not in ("rates", "guarantee"):
+        raise UnknownName("way to choose least confidences of verdicts", str(asked.choose), ("rates", "guarantee"))
+    if asked.choose == "guarantee" and asked.guarantee != "binomial":
         raise UsageError.of("mapie-verdicts")
-    sure = asked.confidence if asked.way == "guarantee" else None
-    return by_confidence(trials, *asked.rates, confidence=sure, unit=asked.unit)
+    sure = asked.confidence if asked.choose == "guarantee" else None
+    return by_confidence(trials, asked.max_slip, asked.max_false_flag, confidence=sure, unit=unit)
 
 
-def _chosen(trials: Trials, asked: Choosing) -> Choice:
-    from hitmiss.core.errors import UnknownName, UsageError
+def _chosen(trials: Trials, asked: Choosing, unit: str | None) -> Choice:
+    from hitmiss.core.errors import UsageError
     from hitmiss.derive import bands
 
-    tally, way, (slip, flag) = _tally(trials), asked.way, asked.rates
+    tally, way, slip, flag = _tally(trials), asked.choose, asked.max_slip, asked.max_false_flag
     if way == "rates":
         return bands.by_rates(tally, slip, flag)
     if way == "guarantee":
-        units = bands.Units.of(trials, asked.unit) if asked.unit else None
+        units = bands.Units.of(trials, unit) if unit else None
         return bands.guaranteed(tally, slip, flag, asked.confidence, asked.guarantee, units)
     if way == "cost":
-        if asked.costs is None or len(asked.costs) != 3:
+        if len(asked.costs) != 3:
             raise UsageError.of("no-costs")
         return bands.by_cost(tally, *asked.costs)
-    if way == "budget":
-        return bands.by_budget(tally, _share(asked.looks))
-    raise UnknownName("way to choose thresholds", str(way), ("rates", "guarantee", "cost", "budget"))
+    return bands.by_budget(tally, _share(asked.looks))
 
 
 def _share(looks: str | None) -> float:
@@ -286,14 +287,6 @@ def _share(looks: str | None) -> float:
         return float(few) / float(many)
     except (ValueError, ZeroDivisionError):
         raise UsageError.of("no-looks", looks=looks) from None
-
-
-@dataclass(frozen=True)
-class Bins:
-    """The bins of calibration errors: how many, and which end of each is closed."""
-
-    bins: int = 10
-    closed: str = "left"
 
 
 def _metrics(metric: list[str], trials: Trials, rule: Bins) -> list[str]:
@@ -390,8 +383,10 @@ def _judgement(evaluation: Triage, choice: Choice | Answered, asked: Choosing) -
     point = choice if isinstance(choice, Answered) else choice.point
     assert point is not None
     told = [f"where chosen: slip {point.slip:.4f}, false flag {point.false_flag:.4f}, review {point.review:.4f}"]
-    if asked.way in ("rates", "guarantee"):
-        targets = dict(zip(("fake_slip_rate", "real_false_flag_rate"), asked.rates, strict=True))
+    if asked.choose in ("rates", "guarantee"):
+        targets = dict(
+            zip(("fake_slip_rate", "real_false_flag_rate"), (asked.max_slip, asked.max_false_flag), strict=True)
+        )
         for e in evaluation.figures:
             if e.metric in targets and not e.slice and e.value is not None:
                 held = "kept" if e.value <= targets[e.metric] else "BROKEN"
