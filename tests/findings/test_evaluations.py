@@ -140,7 +140,6 @@ CASES: Sequence[tuple[str, Case]] = [
     ("nothing-repeated", lambda: measure_repeated(trials(), Design.of(["eer"]), "trial")),
     # commands
     ("fitted-already", "fuse a.csv b.csv --model m.json --save n.json"),
-    ("fitted-already/maps", "calibrate a.csv --model m.json --save n.json"),
     ("stdin-twice", "init -"),
     ("no-key/say-where", "board subs -m eer"),
     ("keys-twice", "board board.toml --keys keys -m eer"),
