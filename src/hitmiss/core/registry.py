@@ -134,8 +134,7 @@ def metric(
     tied
         The metric under another rule for tied scores, shown beside it where ties change the number.
     from_rates
-        Whether the number at any share of positives follows from recall and FPR, and rises with the one and falls with
-        the other.
+        Whether the number at any share of positives follows from recall and FPR, rising or falling with each.
 
     Returns
     -------
