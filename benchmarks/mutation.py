@@ -396,6 +396,7 @@ def main() -> int:
     parser.add_argument("--out", default="mutation.jsonl", help="where answers are kept, one line each")
     parser.add_argument("--table", metavar="FILE", help="print the table of such a file alone")
     asked = parser.parse_args()
+    asked.out = str(Path(asked.out).resolve())  # tests run in other folders
     pools = {str(p): made for p in files() if asked.only in str(p) and (made := mutants(p))}
     drawn = sample(pools, asked.mutants, asked.seed)
     if not asked.table:

@@ -64,7 +64,7 @@ def parse(text: str | MetricSpec) -> MetricSpec:
         return MetricSpec.of(node.func.id, **given)
     fix = "write a name, or name(setting=value)"
     if isinstance(node, ast.Tuple) and node.elts:
-        fix = f"give several one by one: {' '.join(f'-m {ast.unparse(one)}' for one in node.elts)}"
+        fix = f"give several one by one: {' '.join(f'-m {ast.get_source_segment(text.strip(), one)}' for one in node.elts)}"
     raise UsageError.of("bad-metric", text=text, fix=fix)
 
 
@@ -80,8 +80,9 @@ CONSTANTS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "no
 def _literal(node: ast.expr, text: str) -> Setting:
     if isinstance(node, ast.Name):  # both ties=official and ties="official" are accepted, true as well as True
         return float(node.id) if node.id in NOT_WORDS else CONSTANTS.get(node.id, node.id)
-    if ast.unparse(node) == "-inf":
-        return float("-inf")
+    match node:
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Name(id="inf")):
+            return float("-inf")
     try:
         value = ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError, MemoryError):

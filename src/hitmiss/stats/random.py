@@ -143,13 +143,19 @@ class Random(RandomState):
         """Draw how often each category occurs (replicate × category), among `n` draws, or n[r] in replicate r."""
         odds = np.asarray(pvals, dtype=np.float64)
         likely = np.flatnonzero(np.append(odds[:-1] > 0.0, True))  # impossible categories use no random words
-        kept, one = odds[likely], super().multinomial
+        kept, draw = odds[likely], super().multinomial
+
+        def one(total: int, times: int | None = None) -> NDArray[np.generic]:
+            if total == 0:  # numpy 2.5 takes a word to draw nothing, earlier versions take none
+                return np.zeros((len(kept),) if times is None else (times, len(kept)), dtype=np.int64)
+            return draw(total, kept, size=times)
+
         if isinstance(n, int | np.integer):
-            drawn = np.asarray(one(int(n), kept, size=size), dtype=np.int64)
+            drawn = np.asarray(one(int(n), size), dtype=np.int64)
         elif len(n) and (n == n[0]).all():  # the same draws as one by one, in a single call
-            drawn = np.asarray(one(int(n[0]), kept, size=len(n)), dtype=np.int64)
+            drawn = np.asarray(one(int(n[0]), len(n)), dtype=np.int64)
         else:
-            drawn = np.array([one(total, kept) for total in n.tolist()], dtype=np.int64).reshape(len(n), len(kept))
+            drawn = np.array([one(total) for total in n.tolist()], dtype=np.int64).reshape(len(n), len(kept))
         if len(likely) == len(odds):
             return drawn
         spread = np.zeros((*drawn.shape[:-1], len(odds)), dtype=np.int64)
