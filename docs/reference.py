@@ -82,7 +82,7 @@ import hitmiss as hm
 """
 JOBS = {
     "data": ("Read and hold trials", "Read files, tables and arrays into trials, and decide, calibrate or fuse their scores."),
-    "measuring": ("Measure", "From trials or files to numbers with intervals, and what they hold."),
+    "measuring": ("Measure", "Measure trials or files, and read the results: numbers with intervals, for all trials and for each slice."),
     "comparing": ("Compare and decide", "Differences, rankings, gates and claims."),
     "running": ("Run models", "Detectors, attacks, drift and probes."),
     "showing": ("Show and pass on", "Reports, figures, trackers, and the command line from Python."),
@@ -123,7 +123,7 @@ def api_of(job: str) -> str:
     title, about = JOBS[job]
     text = f"# {title}\n\n<!-- Written by `python docs/reference.py`; do not edit. -->\n\n{about}\n"
     for name in jobs()[job]:
-        members = "\n      members: true" if name in WHOLE else ""
+        members = "\n      members: null\n      filters: ['!^_']" if name in WHOLE else ""
         text += f"\n::: {_home(name)}\n    options:\n      heading: hm.{name}\n      heading_level: 2{members}\n"
     return text
 

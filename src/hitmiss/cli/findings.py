@@ -74,7 +74,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-rates/option": Entry(ERROR, "{--rates?} needs the detector's rates"),
     "bad-unit/probe": Entry(ERROR, "a probe draws one unit; found {unit}"),
     "bad-number-of-group": Entry(
-        ERROR, "{text!r} is no number, or one too many", fix="write 0.8, or GROUP=0.8 for every group"
+        ERROR, "{text!r} is not a number, or is one too many", fix="write 0.8, or GROUP=0.8 for every group"
     ),
     "no-test-files": Entry(ERROR, "say which files get the thresholds: {--test?} FILE …"),
     "bad-lease": Entry(ERROR, "{--per-item?} must be at least 1 and {--lease?} above 0"),

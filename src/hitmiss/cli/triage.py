@@ -359,7 +359,7 @@ def _title(evaluation: Triage, rule: Bins) -> str:
     if trials.header.settled:
         lines.append(trials.header.settled)
     if positive != trials.header.positive:
-        lines.append(f"in the names of the numbers fake means {positive} and real means {negative}")
+        lines.append(f"in the names of metrics, fake means {positive} and real means {negative}")
     if evaluation.repeated:
         mean = "over trials" if not uneven(trials) else "over items, each by its own trials"
         lines.append(f"value: mean {mean} [interval over items]; sd: over trials, what comes from the run alone")

@@ -51,7 +51,7 @@ def expand_rows(
     if made[0].classes is not None:
         own, other = named_classes(options.positive or "", options.negative or "")
         ledger.notes.append(
-            f"{own} is read as {made[0].classes[0]}, {other} as {made[0].classes[1]}: the numbers have the names of the document"
+            f"{own} is read as {made[0].classes[0]} and {other} as {made[0].classes[1]}, as in the names of the metrics"
         )
         changed = changed.changed(positive=made[0].classes[0], negative=made[0].classes[1])
     return flat, changed, merged([table.facts for table in made])
