@@ -17,6 +17,7 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import NOT_SHOWN, REFUTED, SHOWN
 from hitmiss.engine.bias import measure_bias
+from hitmiss.protocols.triage import evaluate_triage
 
 WORDS = ("spoof", "bonafide")
 
@@ -278,4 +279,27 @@ def test_a_verdict_ends_in_what_is_required(name: str, n: int, apart: float, lim
     if outcome == "NOT SHOWN":
         needed = requirement.values["needed"]
         assert isinstance(needed, int) and needed > n, "more trials than there are would show it"
+    screen(name, found)
+
+
+def test_a_system_that_answers_nothing_is_not_called_worse_than_one_that_answers() -> None:
+    """At its coverage the trivial system says nothing either, and an accuracy of 0 is one by construction."""
+    found = answered(400, 0.0, 1.0).verdict
+    assert (found.code, found.status, found.fails) == ("nothing-answered", NOT_SHOWN, ())
+    screen("silent", found)
+
+
+@pytest.mark.parametrize(("name", "lift", "state"), [("calibrated", 0.0, PASSED), ("overconfident", 0.25, FAILED)])
+def test_confidences_are_judged_by_what_chance_gives(name: str, lift: float, state: str, tmp_path: Path) -> None:
+    """Confidences that are the true chances of being right, and the same raised by a quarter."""
+    rng = np.random.default_rng(3)
+    n, label = 1200, labels(1200)
+    chance = rng.uniform(0.55, 0.75, n)
+    said = np.where(rng.random(n) < chance, label, 1 - label)
+    words = np.array(["real", "fake"])
+    rows = [f"i{k},{words[label[k]]},{words[said[k]]},{chance[k] + lift:.6f}" for k in range(n)]
+    (tmp_path / "judge.csv").write_text("\n".join(["id,label,prediction,confidence", *rows]))
+    found = evaluate_triage(tmp_path / "judge.csv", bootstrap=0).figures.verdict
+    (check,) = [c for c in found.checks if c.name == "calibration"]
+    assert (found.status, check.state) == (SHOWN, state)
     screen(name, found)

@@ -19,6 +19,7 @@ from hitmiss.boards.system import POOLED, MeasuredSystem, Rejected, SystemMeasur
 from hitmiss.core import artifacts, progress
 from hitmiss.core.design import By, Design
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.metric import Best, Metric
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -312,10 +313,10 @@ def _settled(design: Design) -> Design:
 
 
 def _row(system: MeasuredSystem, plan: BoardPlan, metric: str, entry: Metric, wanted: str, level: float) -> BoardRow:
-    nothing = BoardNumber(None, note="no submission")
+    nothing = BoardNumber(None, note=Remark.of("no-submission/given"))
     cells = {d: system.numbers.get(d, {}).get(metric, {}).get("", nothing) for d in plan.names}
     missing = tuple(d for d in plan.names if d not in system.numbers)
-    gone = BoardNumber(None, note=f"{len(missing)} of {len(plan.names)} data sets are missing")
+    gone = BoardNumber(None, note=Remark.of("data-sets-missing", n=len(missing), total=len(plan.names)))
     mean = gone if missing else average([*cells.values()], [d.weight for d in plan.datasets])
     whole = system.numbers.get(POOLED, {}).get(metric, {}).get("", gone)
     if len(plan.datasets) == 1:

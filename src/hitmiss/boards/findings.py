@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, NOTE, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-metric/board": Entry(ERROR, "say what to rank by: a protocol ({-p asvspoof5}) or a metric ({-m eer})"),
@@ -45,4 +45,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-weight/number": Entry(ERROR, "{file}: the weight of {name} must be a number above 0"),
     "same-name/counts": Entry(ERROR, "{where_2}: {name} and {path_name} have one name; which of them counts?"),
     "bad-submissions": Entry(ERROR, "no submission can be scored:\n{rejected:lines}"),
+    "no-submission/given": Entry(NOTE, "no submission"),
+    "data-sets-missing": Entry(NOTE, "{n} of {total} data sets are missing"),
 }

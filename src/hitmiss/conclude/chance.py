@@ -87,6 +87,11 @@ def against_chance(e: Estimate, level: Level, who: str = "") -> Finding:
     return Finding(_side(e, level), Subject.of(e), values | ({"who": who} if who else {}))
 
 
+def _of_silence(e: Estimate, level: Level, who: str = "") -> Finding:
+    """Say that a run without any answer has nothing to compare: at its coverage the trivial system says nothing either."""
+    return Finding("nothing-answered", Subject.of(e), {"by": level.by} | ({"who": who} if who else {}))
+
+
 def _side(e: Estimate, level: Level) -> str:
     if e.low is None or e.high is None:
         return "chance-not-tested"
@@ -129,9 +134,8 @@ def each_run(wholes: Sequence[Estimate], primary: str) -> dict[str, Tried]:
         if ordered and (instead := judged_instead(ordered[0], beside)) is not None:
             ordered = [instead, *ordered]
         levels = [(e, chance_level(e, beside)) for e in ordered]
-        tried = [
-            Tried(e, level, against_chance(e, level, name if len(runs) > 1 else "")) for e, level in levels if level
-        ]
+        said = _of_silence if (all_ := _covering("all", beside)) is not None and all_.value == 0.0 else against_chance
+        tried = [Tried(e, level, said(e, level, name if len(runs) > 1 else "")) for e, level in levels if level]
         tested = [t for t in tried if t.finding.state != OPEN] or tried
         if tested:
             found[name] = tested[0]

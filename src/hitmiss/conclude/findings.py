@@ -28,6 +28,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "Not tested against {by}, because there is no interval",
         "{who} was not tested against {by}",
     ),
+    "nothing-answered": Entry(
+        NOTE,
+        "No trial was answered, so there is nothing to compare with {by}.",
+        "No trial was answered",
+        "{who} answered no trial",
+    ),
     "no-chance-level": Entry(
         NOTE,
         "No number here has a chance level to compare with; compare with a baseline.",
@@ -239,6 +245,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "threshold-stated": Entry(INFO, "Decided at {threshold}."),
     "calibration-not-measured": Entry(NOTE, "No measure of calibration was asked for."),
+    "calibration-open": Entry(
+        NOTE, "Expected calibration error {values}; how much of it chance gives was not measured (`hitmiss triage` does)."
+    ),
     "calibrated-costs": Entry(INFO, "Decisions by these scores cost no more than a tenth above the best threshold's."),
     "miscalibrated-costs": Entry(
         WARNING, "Decisions by these scores cost {actual}, those at the best threshold {least:,}; calibrate on a development set.{more}"

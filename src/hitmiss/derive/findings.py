@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, WARNING, Entry
+from hitmiss.core.finding import ERROR, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-guarantee": Entry(
@@ -103,5 +103,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "chosen-on-same-data/recalibration": Entry(
         WARNING, "recalibration: optimistic, {n} of {total} trials were also fitted on"
+    ),
+    "old-threshold": Entry(NOTE, "calibration: {what}"),
+    "unscored-left-out/fit": Entry(NOTE, "calibration: {n} trials without a score were left out of the fit"),
+    "scores-reversed/fit": Entry(
+        NOTE, "calibration: in the fit set higher scores do not mean the positive class; are the scores reversed?"
     ),
 }

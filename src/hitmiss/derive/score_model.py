@@ -249,20 +249,20 @@ class ScoreModel:
         return first.put(changed, score=llr)
 
     def _notes(self, trials: Trials, n_again: int) -> list[str]:
-        notes = []
+        notes: list[str] = []
         falls = isinstance(self.mapping, AffineCalibrator) and self.mapping.slope < 0
         if falls or (isinstance(self.mapping, PavCalibrator) and self.mapping.llr[0] == self.mapping.llr[-1]):
-            notes.append(
-                "calibration: in the fit set higher scores do not mean the positive class; are the scores reversed?"
-            )
+            notes.append(Remark.of("scores-reversed/fit"))
         if n_again:
             notes.append(Remark.of("chosen-on-same-data/calibration", n_again=n_again, n_trials=len(trials)))
         if trials.header.threshold is not None:
             is_decided = "decision" in trials.frame.columns
             kept = "the decisions stay those at the threshold of the old scores"
-            notes.append(f"calibration: {kept if is_decided else 'the threshold of the old scores was dropped'}")
+            notes.append(
+                Remark.of("old-threshold", what=kept if is_decided else "the threshold of the old scores was dropped")
+            )
         if missing := self.systems[0].n_missing:
-            notes.append(f"calibration: {missing} trials without a score were left out of the fit")
+            notes.append(Remark.of("unscored-left-out/fit", n=missing))
         return notes
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
-from hitmiss.core.finding import Remark, joined
+from hitmiss.core.finding import Decimals, Option, Remark, joined
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import EVERY, GROUPS, Gap
 from hitmiss.core.results import Estimate
@@ -28,7 +28,7 @@ def by_slices(work: Measurement, whole: Sample, grouping: Grouping, warnings: li
     samples = samples_of_slices(whole, grouping)
     if len(samples) == 1:
         value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
-        warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
+        warnings.append(Remark.of("one-slice", by=" × ".join(grouping), value=value))
         return []
     told = each(samples, f"by {' × '.join(grouping)}", [sample.n for sample in samples])
     rows = [e for sample in told for e in _slice_rows(work, sample)]
@@ -60,8 +60,13 @@ def _one_sided(work: Measurement, grouping: Grouping, samples: list[Sample], row
     other = head.positive if many == "negative" else head.negative
     name = grouping[0] if len(grouping) == 1 else "COLUMN"
     return [
-        f"by {' × '.join(grouping)}: every slice holds one class only, so what compares the classes is undefined; "
-        f"--{many}-only {name} sets each slice of {kinds[many]} trials against all {other} trials"
+        Remark.of(
+            "one-sided-slices",
+            by=" × ".join(grouping),
+            option=Option(f"{many}_only", name),
+            kind=kinds[many],
+            other=other,
+        )
     ]
 
 
@@ -263,7 +268,11 @@ def _gap_row(
         row = replace(row, weight=within.weight + beyond.weight, weight_positive=positive)
     if within.value is None or beyond.value is None:
         return replace(row, note=within.note or beyond.note)
-    row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
+    row = replace(
+        row,
+        value=beyond.value - within.value,
+        note=Remark.of("gap-of", beyond=Decimals(beyond.value, 4), within=Decimals(within.value, 4)),
+    )
     if not work.draws.plan.bootstrap:
         return row
     question, difference = work.questions[i], Difference(work.questions[i].form)

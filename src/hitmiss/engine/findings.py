@@ -382,4 +382,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{n:,} of {total:,} questions have another label in {a} than in {b}, the first is {first!r}",
         fix="the runs were not scored against the same truth",
     ),
+    "one-slice": Entry(NOTE, "a table by {by} is trivial here: every trial has {value}"),
+    "one-sided-slices": Entry(
+        NOTE,
+        "by {by}: each slice has one class, so what compares classes is undefined; {option} sets each slice of {kind} trials against all {other} trials",
+    ),
+    "gap-of": Entry(NOTE, "{beyond} out, {within} in"),
 }

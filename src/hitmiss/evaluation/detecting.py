@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.keywords import DetectKeywords, ReadKeywords
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -269,7 +270,7 @@ def _coded(
     codecs = ",".join(spec.codecs)
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
     conditions, missing = usable(planned)
-    notes += [f"codec {name} left out: {why}" for name, why in missing.items()]
+    notes += [Remark.of("codec-left-out", name=name, why=why) for name, why in missing.items()]
     coded = CodedRows(conditions, rate or RATE)
     return coded, manifest.crossed(coded.columns), coded.pinned
 
@@ -296,7 +297,7 @@ def _manipulated(
         raise UsageError.of("no-manipulation", manipulate="; ".join(spec.manipulate))
     given = [one for text in asked for one in (SUITES[spec.input] if text == "suite" else preset(text) or (text,))]
     if "clad" in asked:
-        notes.append("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
+        notes.append(Remark.of("clad-without-noise"))
     changed = ManipulatedRows(given, medium=spec.input, sample_rate=rate or RATE, only=named)
     return changed, manifest.crossed(changed.columns), changed.pinned
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, WARNING, Entry
+from hitmiss.core.finding import ERROR, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     # gates
@@ -162,4 +162,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "say how well the detector does ({--detector results.json}, or {--sensitivity 180/200} {--specificity 380/400}), or give labels of some items",
     ),
     "several-runs": Entry(ERROR, "{file} holds several runs", fix="give the results of one detector"),
+    "clad-without-noise": Entry(NOTE, "clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)"),
+    "codec-left-out": Entry(NOTE, "codec {name} left out: {why}"),
 }

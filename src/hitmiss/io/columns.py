@@ -12,6 +12,7 @@ import polars as pl
 from hitmiss.core.classes import about_spoofing, code_of, is_word
 from hitmiss.core.columns import column_name, find_column, prefixed
 from hitmiss.core.errors import UsageError, nearest
+from hitmiss.core.finding import Remark
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import ANSWERS, FIXED
 from hitmiss.io.aliases import (
@@ -343,9 +344,7 @@ def _with_decision(
         raise ledger.stop("ambiguous-column", what, fix, [Place(shape.name, 1)], column="decision")
     if layout.documented:
         ledger.notes += [
-            f"{shape.name}: the column {quoted(name)} is not binary, so it is not taken as the decision"
-            for name in named
-            if name not in binary
+            Remark.of("not-binary", file=shape.name, column=quoted(name)) for name in named if name not in binary
         ]
     return options.changed(columns={**options.columns, "decision": binary[0]}) if binary else options
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop
 
 BOMS: Final = (  # UTF-32 comes before UTF-16: its little-endian mark begins with that of UTF-16
@@ -73,7 +74,7 @@ def _decode_with_nul(data: bytes, name: str, ledger: Diagnostics) -> tuple[bytes
     even, odd = head[::2].count(0), head[1::2].count(0)
     if len(data) % 2 == 0 and min(even, odd) == 0 and max(even, odd) * 2.5 >= len(head) / 2:
         used = "utf-16-le" if odd else "utf-16-be"
-        ledger.notes.append(f"{name}: read as {used}, which its NUL bytes show; it has no byte-order mark")
+        ledger.notes.append(Remark.of("encoding-guessed", file=name, encoding=used))
         return _decode(data, used, name, ledger), used
     raise _unreadable(NUL, data, data.index(b"\0"), name, ledger, NUL_FIX)
 
@@ -85,7 +86,7 @@ def _decode_latin(data: bytes, start: int, name: str, ledger: Diagnostics) -> tu
         raise _unreadable(
             "the text is neither UTF-8 nor latin-1", data, start, name, ledger, "say --encoding, as cp1252"
         )
-    ledger.notes.append(f"{name}: not UTF-8, read as latin-1; say --encoding if that is wrong")
+    ledger.notes.append(Remark.of("encoding-guessed/latin", file=name))
     return data.decode("latin-1").encode(), "latin-1"
 
 

@@ -174,4 +174,25 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "unusable-verdicts": Entry(ERROR, "{n:rows} of {file} cannot be used: {why}"),
     "lines-lack-names": Entry(NOTE, "{file}: {n:,} of {total:,} lines lack some of the names {names}; read as empty"),
+    "rows-numbered": Entry(NOTE, "{file}: it has no ids; rows are numbered and cannot be paired with another run's"),
+    "blank-column": Entry(NOTE, "{file}: the column {column} is blank and counts as absent"),
+    "first-threshold": Entry(NOTE, "{group}: {spread}; the first, {first!r}, was used for all rows"),
+    "blank-thresholds": Entry(NOTE, "{group}: {column} is blank in {n:,} of {total:,} rows; {used}"),
+    "rows-dropped/groups": Entry(NOTE, "{n:,} rows without a label, score or decision were dropped ({parts})"),
+    "no-language-seen": Entry(
+        NOTE, "no language was seen in {files}: left out; name it with {--languages?} if it is one"
+    ),
+    "languages-inferred": Entry(NOTE, "languages inferred from file names: {languages}"),
+    "quotes-as-text": Entry(NOTE, "{file}: its quote characters enclose no fields and were read as text"),
+    "rows-dropped": Entry(NOTE, "{n:,} rows without a label or a score were dropped"),
+    "one-class-only": Entry(NOTE, "all {n:,} trials are {name}: nothing that compares the classes is defined"),
+    "unscored-left-out": Entry(
+        NOTE, "{n:,} of {total:,} {what} of the key have a score: {absent:,} without one were left out{ids}"
+    ),
+    "unlisted-left-out": Entry(NOTE, "{n:,} scored ids are not in the key and were left out{ids}"),
+    "other-sheets": Entry(NOTE, "{file}: the sheet {sheet} was read, and not {left}"),
+    "encoding-guessed": Entry(NOTE, "{file}: read as {encoding}, which its NUL bytes show; it has no byte-order mark"),
+    "encoding-guessed/latin": Entry(NOTE, "{file}: not UTF-8, read as latin-1; say {--encoding?} if that is wrong"),
+    "not-binary": Entry(NOTE, "{file}: the column {column} is not binary, so it is not taken as the decision"),
+    "no-slice-column": Entry(NOTE, "there is no column {columns} to slice by"),
 }

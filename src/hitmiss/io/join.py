@@ -13,6 +13,7 @@ import polars as pl
 
 from hitmiss.core.classes import Reading
 from hitmiss.core.columns import INNER
+from hitmiss.core.finding import Remark
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop, counted, quoted
 from hitmiss.io.labels import understand
@@ -131,11 +132,14 @@ def note_missing(
     """Note how much of the key is scored, and how many scores the key does not list; `first` are ids of both."""
     if absent:
         ledger.choices.append(f"coverage:{total - absent}/{total}")
-        said = f"{total - absent:,} of {total:,} {what} of the key have a score"
-        ledger.notes.append(f"{said}: {absent:,} without one were left out{_named(first[1])}")
+        ledger.notes.append(
+            Remark.of(
+                "unscored-left-out", n=total - absent, total=total, what=what, absent=absent, ids=_named(first[1])
+            )
+        )
     if unlisted:
         ledger.choices.append(f"unlisted:{unlisted}")
-        ledger.notes.append(f"{unlisted:,} scored ids are not in the key and were left out{_named(first[0])}")
+        ledger.notes.append(Remark.of("unlisted-left-out", n=unlisted, ids=_named(first[0])))
 
 
 def _named(ids: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hitmiss.core.errors import DataError, Fault, UsageError
-from hitmiss.core.finding import Finding
+from hitmiss.core.finding import Finding, Remark
 from hitmiss.io.diagnostics import quoted
 
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
@@ -156,12 +156,12 @@ def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tu
         raise DataError.of(
             "no-language-files", run_tag=run_tag, directory_name=directory.name, found=_there(found, directory)
         )
-    notes = [f"languages inferred from file names: {', '.join(languages)}"]
+    notes: list[str] = [Remark.of("languages-inferred", languages=languages)]
     others = [
         p.name for name in found if name not in languages and not OWN_OUTPUTS.fullmatch(name) for p in found[name]
     ]
     if others:
-        notes.append(f"no language was seen in {', '.join(others)}: left out; name it with --languages if it is one")
+        notes.append(Remark.of("no-language-seen", files=others))
     return {language: _only(found[language]) for language in languages}, notes
 
 

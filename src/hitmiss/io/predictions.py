@@ -24,6 +24,7 @@ from polars.datatypes import DataTypeClass
 from hitmiss.core.classes import code_of
 from hitmiss.core.columns import INNER, prefixed
 from hitmiss.core.errors import DataError, UnknownName, UsageError, nearest
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header, Source
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.weights import not_by_sampling, weigh
@@ -325,7 +326,7 @@ def _checked(
     _refuse_models(stack, group, ledger)
     stack = replace(stack, frame=stack.frame.drop(name for name in stack.frame.columns if name.startswith(RUN)))
     if "item" not in match.picks:
-        ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
+        ledger.notes.append(Remark.of("rows-numbered", file=shape.name))
         number = pl.int_range(1, pl.len() + 1).cast(pl.String)
         stack = stack.put((pl.lit(f"{at + 1}:") + number if at and group is None else number).alias("item"))
     stack = cut_labels(normalise_values(stack, spec), spec, ledger)
@@ -400,7 +401,7 @@ def _classes(stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> l
         stack = check_labels(stack, name, reading[name], ledger, spec.abstain, is_dropped=is_dropped, is_needed=True)
         if name == "decision" and stack.frame[name].null_count() == stack.frame.height:
             column = stack.title("decision")
-            ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")
+            ledger.notes.append(Remark.of("blank-column", file=stack.tables[0].name, column=column))
     return stack
 
 
@@ -437,7 +438,7 @@ def check_thresholds(frame: pl.DataFrame, stack: loaded.LoadedRows, spec: ReadSp
             fix = "choose --threshold_rule first or --threshold_rule per-row"
             ledger.add("thresholds-differ", what, fix, stack.at(other["row"], "threshold"), column, "it is another one")
         elif several and rule == "first":
-            ledger.notes.append(f"{row['group']}: {spread}; the first, {row['first']!r}, was used for all rows")
+            ledger.notes.append(Remark.of("first-threshold", group=row["group"], spread=spread, first=row["first"]))
         if 0 < row["blank"] < row["n"] and rule == "per-row" and any_scores(spec):
             lacking = (pl.col("group") == row["group"]) & pl.col("threshold").is_null() & pl.col("decision").is_null()
             places = stack.at(frame.filter(lacking)["row"], "threshold")
@@ -445,7 +446,11 @@ def check_thresholds(frame: pl.DataFrame, stack: loaded.LoadedRows, spec: ReadSp
             ledger.add("missing-threshold", what, fix, places, column, "the threshold is missing")
         elif 0 < row["blank"] < row["n"]:
             used = "the default was used there" if rule == "per-row" else f"{row['first']!r} was used there too"
-            ledger.notes.append(f"{row['group']}: {column} is blank in {row['blank']:,} of {row['n']:,} rows; {used}")
+            ledger.notes.append(
+                Remark.of(
+                    "blank-thresholds", group=row["group"], column=column, n=row["blank"], total=row["n"], used=used
+                )
+            )
 
 
 def _refuse_other_language(
@@ -533,7 +538,7 @@ def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Diagnostics) -
         lost = frame["group"].value_counts().join(kept["group"].value_counts(), on="group", how="left", suffix="_kept")
         lost = lost.with_columns(n=pl.col("count") - pl.col("count_kept").fill_null(0)).filter(pl.col("n") > 0)
         parts = ", ".join(f"{g} {n:,}" for g, n in sorted(zip(lost["group"], lost["n"], strict=True)))
-        ledger.notes.append(f"{dropped:,} rows without a label, score or decision were dropped ({parts})")
+        ledger.notes.append(Remark.of("rows-dropped/groups", n=dropped, parts=parts))
         ledger.choices.append(f"{'missing' if spec.missing == 'drop' else 'on-nan'}:drop({dropped})")
     if not kept.height:
         raise UsageError.of("no-rows/lacking")

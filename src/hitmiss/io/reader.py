@@ -17,6 +17,7 @@ from hitmiss.core import registry
 from hitmiss.core.classes import Reading
 from hitmiss.core.columns import FIXED, SYSTEM, prefixed, user_name
 from hitmiss.core.errors import Fault, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header, Source
 from hitmiss.core.options import option_name
 from hitmiss.core.read_spec import ReadSpec
@@ -399,7 +400,7 @@ def _refuse_absent(scores: Side, key: Side | None, visit: ReadState) -> None:
         raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
     unseen = [user_name(name) for name in options.slices or () if name not in have and name != LABEL_WORD]
     if unseen:
-        ledger.notes.append(f"there is no column {', '.join(unseen)} to slice by")
+        ledger.notes.append(Remark.of("no-slice-column", columns=unseen))
 
 
 def normalise_values(stack: loaded.LoadedRows, options: ReadSpec) -> loaded.LoadedRows:

@@ -10,6 +10,7 @@ import polars as pl
 from hitmiss.core.classes import Reading, same_class
 from hitmiss.core.columns import user_name
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
 from hitmiss.core.kinds import ScoreKind
 from hitmiss.core.read_spec import OnNan, ReadSpec
@@ -52,7 +53,7 @@ def drop_missing(frame: pl.DataFrame, options: ReadSpec, ledger: Diagnostics) ->
         raise UsageError.of("no-rows/lacking")
     if kept.height < frame.height:
         dropped = frame.height - kept.height
-        ledger.notes.append(f"{dropped:,} rows without a label or a score were dropped")
+        ledger.notes.append(Remark.of("rows-dropped", n=dropped))
         ledger.choices.append(f"missing:drop({dropped})")
     return kept
 
@@ -106,7 +107,7 @@ def note_oddities(
     ).row(0)
     if total and positive in (0, total) and not header.graded_by:
         name = header.positive if positive else header.negative
-        ledger.notes.append(f"all {total:,} trials are {name}: nothing that compares the classes is defined")
+        ledger.notes.append(Remark.of("one-class-only", n=total, name=name))
     if "score" not in frame.columns or not total:
         return
     runs = list(header.runs)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from hitmiss.core.finding import Remark
+
 if TYPE_CHECKING:
     from _csv import Reader
 
@@ -161,7 +163,7 @@ def read_quoted(
         if plain is None:
             ledger.findings += trial.findings
             raise
-        ledger.notes.append(f"{shape.name}: its quote characters enclose no fields and were read as text")
+        ledger.notes.append(Remark.of("quotes-as-text", file=shape.name))
         return plain
     # Text with stray quotes can also parse as CSV, by swallowing the lines between two quotes.
     if spans_lines and plain is not None:

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.finding import Remark
 from hitmiss.io.diagnostics import Diagnostics, Place, quoted
 from hitmiss.io.frames import head_of
 from hitmiss.io.source import SourceBytes, SourceHead
@@ -58,7 +59,7 @@ def look_at_workbook(content: SourceBytes, ledger: Diagnostics) -> SourceHead:
     (name, rows), *others = filled
     if others:
         left = ", ".join(quoted(other) for other, _ in others)
-        ledger.notes.append(f"{content.name}: the sheet {quoted(name)} was read, and not {left}")
+        ledger.notes.append(Remark.of("other-sheets", file=content.name, sheet=quoted(name), left=left))
     return _head(content, rows, ledger)
 
 

@@ -23,6 +23,7 @@ from hitmiss.core.classes import class_name, understand
 from hitmiss.core.columns import OWN, column_name, prefixed, user_name
 from hitmiss.core.design import Design, Languages, names_of
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results, merged
@@ -619,7 +620,7 @@ def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool
     estimates, notes = measure_bias(run.measured, members, level=level, unit=_unit_of_bias(run, results))
     own = [pl.col(prefixed(name)).null_count().alias(name) for name in members]
     blanks = run.predictions.frame.select(own).row(0, named=True)
-    notes += [f"{c}: {n:,} blank cells were taken as not mentioning it" for c, n in blanks.items() if n]
+    notes += [Remark.of("blank-mentions", column=c, n=n) for c, n in blanks.items() if n]
     return replace(
         results,
         estimates=(*results.estimates, *estimates),

@@ -255,12 +255,12 @@ def _shared(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[tuple[Trials,
         sides.append(replace(trials.retitle(runs=runs), frame=frame, unique_over=None))
         keys.append(frame.select(runs).unique())
     both = keys[0].join(keys[1], on=runs, how="semi")
-    warnings = []
+    warnings: list[str] = []
     for own, name in zip(keys, names, strict=True):
         alone = own.join(both, on=runs, how="anti").sort("attack", "strength").iter_rows()
         said = [" ".join(v for v in row if v not in USUAL.values()) for row in alone]
         if said:
-            warnings.append(f"only in {name}, so not compared: {'; '.join(said[:6])}{' …' * (len(said) > 6)}")
+            warnings.append(Remark.of("only-in-one/attack", name=name, attacks=[*said[:6], *["…"] * (len(said) > 6)]))
     if both.filter(pl.col("attack") != CLEAN).is_empty():
         raise UsageError.of("nothing-shared")
     one, other = (replace(t, frame=t.frame.join(both, on=runs, how="semi", maintain_order="left")) for t in sides)

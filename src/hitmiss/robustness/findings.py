@@ -74,4 +74,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "ATTACK FAILED? at strength {strength} {name} changes {rate} without gradients and the best gradient attack {best}: "
         "gradients may be masked",
     ),
+    "only-in-one/attack": Entry(NOTE, "only in {name}, so not compared: {attacks:;}"),
 }
