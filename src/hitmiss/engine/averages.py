@@ -149,9 +149,7 @@ def _worst(work: Measurement, i: int, samples: list[Sample], cells: list[Estimat
     degrees = MANY if worst.units_effective is None else max(worst.units_effective - 1.0, 1.0)
     found = choose_interval(form, Drawn(float(worst.value or 0.0), degrees=degrees, parts=parts), work.draws.plan)
     # Why the slice has no interval, or that it is small, is said as well.
-    said = (
-        found.note if found.low is not None and len(defined) > 1 else f"{found.note}; {worst.note or ''}".rstrip("; ")
-    )
+    said = found.note if found.low is not None and len(defined) > 1 else joined(found.note, worst.note)
     return [with_interval(replace(worst, average="worst", note=None), replace(found, note=said))]
 
 

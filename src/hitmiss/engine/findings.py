@@ -388,4 +388,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "by {by}: each slice has one class, so what compares classes is undefined; {option} sets each slice of {kind} trials against all {other} trials",
     ),
     "gap-of": Entry(NOTE, "{beyond} out, {within} in"),
+    "worst-of": Entry(NOTE, "worst of {n}"),
+    "worst-of/clear": Entry(NOTE, "worst of {n}, clearly"),
+    "worst-of/several": Entry(
+        NOTE, "worst of {n}; {several} of them may be the worst, and the interval allows for that"
+    ),
 }

@@ -492,14 +492,14 @@ def _of_worst(form: Extreme, drawn: Drawn, plan: SamplingPlan) -> Interval:
     low, high = (sign * np.array([(part.ends or UNKNOWN)[k] for part in parts]) for k in (0, 1))
     low, high = (low, high) if sign > 0.0 else (high, low)
     worst = parts[int(np.argmax(value))]
-    said = f"worst of {len(parts)}"
+    said = Remark.of("worst-of", n=len(parts))
     if worst.ends is None or len(parts) == 1:
         low_end, high_end = worst.ends or (None, None)
         return Interval(low_end, high_end, worst.method, said)
     tail, several = intervals.tail_of_worst(value, low, high, plan.level, drawn.degrees)
     if several == 1:  # it keeps its own interval
-        return Interval(*worst.ends, worst.method, f"{said}, clearly")
-    said += f"; {several} of them may be the worst, and the interval allows for that"
+        return Interval(*worst.ends, worst.method, Remark.of("worst-of/clear", n=len(parts)))
+    said = Remark.of("worst-of/several", n=len(parts), several=several)
     found = _at_level(form.of, worst, plan, 1.0 - 2.0 * tail)
     if found.low is None:
         return Interval(note=joined(said, found.note))
