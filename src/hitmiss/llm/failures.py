@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
@@ -34,7 +35,34 @@ def now() -> str:
 
 
 CODE: Final = re.compile(r"Error code: (\d{3})\b")
+NOTHING_LEFT: Final = "insufficient_quota"
+"""What OpenAI and others say with status 429 if an account is used up."""
 KINDS_BY_CODE: Final = {"401": "authentication", "403": "permission", "404": "not_found", "429": "rate_limit"}
+
+
+class StatusError(Exception):
+    """A server's refusal, with its status.
+
+    >>> kind_of(StatusError(429, "slow down", {})), StatusError(429, "", {"retry-after-ms": "20"}).wait
+    ('rate_limit', 0.02)
+    """
+
+    def __init__(self, status: int, said: str, headers: Mapping[str, str]) -> None:
+        super().__init__(f"Error code: {status} - {said}")
+        self.status, self.headers = status, headers
+
+    @property
+    def is_final(self) -> bool:
+        """Whether waiting does not help, although the status says so: the account has nothing left."""
+        return NOTHING_LEFT in str(self)
+
+    @property
+    def wait(self) -> float | None:
+        """How many seconds the server asks to wait."""
+        for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+            with suppress(KeyError, ValueError):
+                return max(float(self.headers[name]) * scale, 0.0)
+        return None
 
 
 def fault_of(kind: str) -> Fault:
@@ -43,7 +71,7 @@ def fault_of(kind: str) -> Fault:
     >>> fault_of("authentication"), fault_of("rate_limit"), fault_of("exception")
     ('refused', 'service', 'item')
     """
-    if kind in ("authentication", "not_found", "redirect"):
+    if kind in ("authentication", "not_found", "redirect", "quota"):
         return "refused"
     return "service" if kind in ("permission", "rate_limit", "timeout", "connection", "server") else "item"
 
@@ -62,6 +90,8 @@ def kind_of(error: BaseException) -> str:
     ('timeout', 'exception', 'permission')
     """
     name = type(error).__name__.lower()
+    if NOTHING_LEFT in str(error):
+        return "quota"
     code = CODE.search(str(error))  # inspect_ai may have wrapped the provider's error
     if code is not None and (code[1] in KINDS_BY_CODE or code[1][0] in "35"):
         return KINDS_BY_CODE.get(code[1], "redirect" if code[1].startswith("3") else "server")
@@ -69,7 +99,10 @@ def kind_of(error: BaseException) -> str:
         "timeout": "timeout",
         "ratelimit": "rate_limit",
         "authentication": "authentication",
-        "connection": "connection",
+        "connect": "connection",
+        "protocol": "connection",
+        "readerror": "connection",
+        "writeerror": "connection",
         "internalserver": "server",
     }
     return next((kind for part, kind in kinds.items() if part in name), "exception")

@@ -1,9 +1,10 @@
-"""Open language models through inspect_ai: its providers, connections, retries and cache."""
+"""Open language models: plainly, or through inspect_ai with its providers, connections, retries and cache."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Sequence
+from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
@@ -15,11 +16,15 @@ from hitmiss.llm.addresses import (
     is_openai,
     leave_retries_to_inspect,
     refuse_redirects,
+    require_plain_environment,
     require_server,
     server_of,
 )
 from hitmiss.llm.answers import schema_of
+from hitmiss.llm.chat import ChatModel
+from hitmiss.llm.inspect_models import InspectModel
 from hitmiss.llm.ledger import Ledger, keep_ledger
+from hitmiss.llm.plain_models import PlainModel, is_plain
 from hitmiss.llm.question import Question
 from hitmiss.llm.secrets import Secrets, redact_api
 
@@ -33,28 +38,40 @@ MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
 """The colour markup in inspect_ai's errors."""
 
 
-def open_language_models(
-    names: Sequence[str], settings: AskSpec, key: str | None, secrets: Secrets, ledger: Ledger | None = None
-) -> dict[str, LanguageModel]:
-    """Open the models, after checking that their servers, as far as known, can be reached."""
-    asked = settings.base_url, settings.provider
-    is_last = "structuring" not in settings.roles
-    opened = {name: open_model(name, settings, key, secrets, is_last, ledger) for name in dict.fromkeys(names)}
-    every = [*opened, *settings.roles.values()]
-    known = [server_of(name, *asked) or (OPENAI if is_openai(name, *asked) else None) for name in every]
-    for address in dict.fromkeys(a for a in known if a is not None):
-        require_server(address)
-    return opened
+class ModelOpener:
+    """Opens the models of a run: behind an address, for requests without tools, plainly; else through inspect_ai."""
 
+    def __init__(self, key: str | None, secrets: Secrets, ledger: Ledger | None = None) -> None:
+        self.key, self.secrets, self.ledger = key, secrets, ledger
+        self._reached: set[str] = set()
+        self._opened: dict[tuple[object, ...], ChatModel] = {}
 
-def open_roles(
-    settings: AskSpec, key: str | None, secrets: Secrets, ledger: Ledger | None = None
-) -> dict[str, LanguageModel]:
-    """Open the models that do vision or structuring for the agents."""
-    return {
-        role: open_model(name, settings, key, secrets, role == "structuring", ledger)
-        for role, name in settings.roles.items()
-    }
+    def open(self, name: str, settings: AskSpec, *, is_last: bool = True, use_tools: bool = False) -> ChatModel:
+        """Open a model once, after checking that its server, as far as known, can be reached.
+
+        `is_last`: whether its message is the answer, which must follow the schema.
+        """
+        asked = settings.base_url, settings.provider
+        address = server_of(name, *asked) or (OPENAI if is_openai(name, *asked) else None)
+        is_lean = is_plain(name, settings) and not use_tools
+        what = name, settings, is_last, is_lean
+        if what not in self._opened:
+            if is_lean:
+                plain = PlainModel(name, settings, self.key, self.secrets, self.ledger, has_schema=is_last)
+                self._opened[what] = plain
+            else:
+                opened = open_model(name, settings, self.key, self.secrets, is_last, self.ledger)
+                self._opened[what] = InspectModel(opened, settings.answer_cache)
+            if address is not None and address not in self._reached:
+                require_server(address)
+                self._reached.add(address)
+        return self._opened[what]
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for model in self._opened.values():
+            with suppress(Exception):
+                await model.aclose()
 
 
 def open_model(
@@ -69,7 +86,9 @@ def open_model(
 
     `is_last`: whether its message is the answer, which must follow the schema.
     """
+    require_plain_environment()
     model = need("inspect_ai.model", "llm")
+    logging.getLogger("inspect_ai").setLevel(logging.CRITICAL)  # failures are reported by our own rows
     connections = {"max_connections": settings.max_connections} if settings.max_connections else {}
     config = model.GenerateConfig(
         temperature=settings.temperature,

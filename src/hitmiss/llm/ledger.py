@@ -9,6 +9,7 @@ agent, the models of other roles, first attempts and repeated ones.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections import deque
@@ -72,9 +73,11 @@ class Ledger:
         self._prices, self._secrets = prices, secrets
         self._requests, self._tokens = Rate(requests_per_minute), Rate(tokens_per_minute)
         self._n = 0
+        self._running: asyncio.Future[None] | None = None
+        self._next: asyncio.Future[None] | None = None
 
-    def sent(self, model: str, address: str, body: Mapping[str, object], size: int) -> str:
-        """Write that a request is about to be sent, and sync; return its name."""
+    async def sent(self, model: str, address: str, body: Mapping[str, object], size: int) -> str:
+        """Write that a request is about to be sent; return its name when this is on the disk."""
         self._n += 1
         found, name = _asking.get(), f"{self._writer.path.stem}-{self._n}"
         who = {"call": found.call, "role": found.role} if found is not None else {}
@@ -82,8 +85,25 @@ class Ledger:
             found.attempts.append(name)
         what = {"model": model, "address": address, "parameters": parameters(body), "bytes": size}
         self._writer.append({"id": name, "event": "sent", "at": now(), **who, **what})
-        self._writer.sync()
+        try:
+            await self._sync()
+        except BaseException:
+            self.ended(name, model, 0.0, error="exception", why="it was not sent")
+            raise
         return name
+
+    async def _sync(self) -> None:
+        """Wait until everything written so far is on the disk; requests that come together share one sync."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._sync_after(self._running))
+        await asyncio.shield(self._next)
+
+    async def _sync_after(self, before: asyncio.Future[None] | None) -> None:
+        """Sync in a thread, when the sync before this one has ended: what is written until then is in this one."""
+        if before is not None:
+            await asyncio.wait([before])
+        self._running, self._next = self._next, None
+        await asyncio.get_running_loop().run_in_executor(None, self._writer.sync)
 
     def ended(self, name: str, model: str, seconds: float, **facts: object) -> None:
         """Write what came of a request."""
@@ -158,19 +178,21 @@ def _listen_to(client: object, ledger: Ledger) -> None:
 
         async def handle_async_request(self, request: Request) -> Response:
             data = await request.aread()
-            body = _object(data)
+            body = object_of(data)
             await ledger.turn()
-            model, began = str(body.get("model", "")), time.perf_counter()
-            name = ledger.sent(model, str(request.url), body, len(data))
+            model = str(body.get("model", ""))
+            name, began = await ledger.sent(model, str(request.url), body, len(data)), time.perf_counter()
             request.headers[HEADER] = f"hitmiss-{name}"
             try:
                 response = await self.inner.handle_async_request(request)  # type: ignore[attr-defined]
-                found = _object(await response.aread())
+                found = object_of(await response.aread())
             except BaseException as error:
                 ledger.ended(name, model, time.perf_counter() - began, error=kind_of(error), why=type(error).__name__)
                 raise
             about = {"answered": found.get("model"), "tokens": tokens_in(found), "body": None if found else "malformed"}
             ledger.ended(name, model, time.perf_counter() - began, status=response.status_code, **about)
+            if not found and response.status_code == 200:
+                raise httpx.RemoteProtocolError("the body of the answer is not JSON")  # which is repeated
             return response
 
         async def aclose(self) -> None:
@@ -187,7 +209,7 @@ def _listen_to_calls(api: object, ledger: Ledger, model: str) -> None:
 
     async def generate(*args: object, **kwargs: object) -> object:
         await ledger.turn()
-        began, name = time.perf_counter(), ledger.sent(model, type(api).__name__, {}, 0)
+        name, began = await ledger.sent(model, type(api).__name__, {}, 0), time.perf_counter()
         try:
             result = await original(*args, **kwargs)
         except BaseException as error:
@@ -225,7 +247,8 @@ def tokens_in(body: Mapping[str, object]) -> dict[str, int] | None:
     return {"input": given, "output": made, **({"cached_input": inside} if isinstance(inside, int) and inside else {})}
 
 
-def _object(data: bytes) -> dict[str, object]:
+def object_of(data: bytes) -> dict[str, object]:
+    """Return the JSON object of a body; empty if it holds none."""
     try:
         found = json.loads(data)
     except ValueError:

@@ -28,9 +28,15 @@ def listen(found: Sent | None = None) -> Sent:
 
 def heard(result: object) -> None:
     """Record the request that a provider returns with its answer."""
-    found, call = _sent.get(), result[-1] if isinstance(result, tuple) and result else None
-    request = getattr(call, "request", None)
-    if found is not None and isinstance(request, Mapping) and request:
+    request = getattr(result[-1] if isinstance(result, tuple) and result else None, "request", None)
+    if isinstance(request, Mapping) and request:
+        note_parameters(request)
+
+
+def note_parameters(request: Mapping[str, object]) -> None:
+    """Record the parameters of a request for the conversation that sends it."""
+    found = _sent.get()
+    if found is not None:
         found.update(parameters(request))
 
 

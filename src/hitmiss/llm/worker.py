@@ -8,30 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hitmiss.core.errors import EnvironmentFault, HitmissError, UsageError
-from hitmiss.detection.detector import need
-from hitmiss.llm.addresses import require_plain_environment
 from hitmiss.llm.cache import ToolCache
+from hitmiss.llm.chat import ChatModel
 from hitmiss.llm.conversation import Conversation
 from hitmiss.llm.detectors import Model, call_record
 from hitmiss.llm.failures import broken, failure, fault_of, inner, kind_of, now
-from hitmiss.llm.language_models import open_language_models, open_roles
+from hitmiss.llm.language_models import ModelOpener
 from hitmiss.llm.ledger import Ledger
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.rows import cost_of, tokens_used
 from hitmiss.llm.secrets import Secrets, redact_error
 from hitmiss.runs.worker import Result, Results
-
-if TYPE_CHECKING:
-    from inspect_ai.model import Model as LanguageModel
 
 UNDER_WAY: Final = 100
 """Conversations at once, if the user gives no number; inspect_ai limits how many of them send requests."""
@@ -113,10 +108,8 @@ class CallWorker:
             self.tell(f"{call.model}: {model.contract}")
         return result
 
-    async def converse(self, call: Call, asked: LanguageModel, roles: Mapping[str, LanguageModel]) -> dict[str, object]:
+    async def converse(self, call: Call, asked: ChatModel, roles: Mapping[str, ChatModel]) -> dict[str, object]:
         """Return the record of a conversation: an answer or a failure, with time and tokens."""
-        transcript = need("inspect_ai.log._transcript", "llm")
-        transcript.init_transcript(transcript.Transcript())  # of this conversation alone, and gone with it
         began, at = time.perf_counter(), now()
         conversation = Conversation(call, self.plan, self.cache, roles)
         try:
@@ -157,8 +150,8 @@ class _Conversations:
         self.most = worker.plan.settings.max_connections or UNDER_WAY
         self.tasks: dict[asyncio.Task[dict[str, object]], tuple[int, Call]] = {}
         self._runner: asyncio.Runner | None = None  # turns Ctrl-C into a cancellation, which no library swallows
-        self._models: dict[str, LanguageModel] = {}
-        self._roles: dict[str, LanguageModel] = {}
+        self._opener = ModelOpener(worker.key, worker.secrets, worker.ledger)
+        self._roles: dict[str, ChatModel] = {}
 
     @property
     def is_full(self) -> bool:
@@ -170,7 +163,7 @@ class _Conversations:
         if self._runner is None:
             self._runner = self._open()
         with _quiet():
-            asked = self._models[call.model]
+            asked = self._asked(call.model, call.use_tools)
             task = self._runner.get_loop().create_task(self.worker.converse(call, asked, self._roles))
         self.tasks[task] = (at, call)
 
@@ -200,26 +193,30 @@ class _Conversations:
         with _quiet():
             for task in self.tasks:
                 task.cancel()
-            closing = [model.api.aclose() for model in (*self._models.values(), *self._roles.values())]
             with suppress(Exception, asyncio.CancelledError):
-                self._runner.run(_all((*self.tasks, *closing)))
+                self._runner.run(_all((*self.tasks, self._opener.aclose())))
             with suppress(Exception):
                 self._runner.close()
             gc.collect()  # connections and streams that were left open warn when they are collected: collect them here
         self._runner = None
 
     def _open(self) -> asyncio.Runner:
-        worker = self.worker
-        need("inspect_ai", "llm")
-        require_plain_environment()
-        logging.getLogger("inspect_ai").setLevel(logging.CRITICAL)  # failures are reported by our own rows
-        given = worker.key, worker.secrets, worker.ledger
+        """Open every model that is asked, so that one that cannot be opened is known before any is asked."""
+        plan, settings = self.worker.plan, self.worker.plan.settings
         with _quiet():
-            for name in (name for name in worker.plan.models if name not in worker.models):
-                how = worker.plan.variant(name)
-                self._models[name] = open_language_models([how.model], how.settings, *given)[how.model]
-            self._roles = open_roles(worker.plan.settings, *given)
+            for name, use_tools in plan.cells:
+                if name not in self.worker.models:
+                    self._asked(name, use_tools)
+            self._roles = {
+                role: self._opener.open(name, settings, is_last=role == "structuring")
+                for role, name in settings.roles.items()
+            }
         return asyncio.Runner()
+
+    def _asked(self, name: str, use_tools: bool) -> ChatModel:
+        how = self.worker.plan.variant(name)
+        is_last = "structuring" not in how.settings.roles
+        return self._opener.open(how.model, how.settings, is_last=is_last, use_tools=use_tools)
 
 
 async def _all(waiting: tuple[object, ...]) -> None:
