@@ -36,8 +36,8 @@ UNPARSED = {
 DOUBTFUL = {"nan": "nan, not a number from 0 to 1", "range": "97, not a number from 0 to 1"}
 """A verdict whose confidence cannot be read."""
 PER_CENT = "percent"
-PASSING = ("wait", "cut", "drop")
-LASTING = ("403", "404", "400", "malformed")
+PASSING = ("wait", "cut", "drop", "malformed")
+LASTING = ("403", "404", "400")
 
 
 @pytest.fixture(scope="module")

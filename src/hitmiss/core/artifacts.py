@@ -10,7 +10,7 @@ import re
 import secrets
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -258,7 +258,12 @@ def note_input(path: str | Path) -> None:
 
 
 def write(
-    path: str | Path, content: str | bytes, *, then: str = "", is_state: bool = False, is_final: bool = True
+    path: str | Path,
+    content: str | bytes | Iterable[bytes],
+    *,
+    then: str = "",
+    is_state: bool = False,
+    is_final: bool = True,
 ) -> None:
     """Write a file completely or not at all: write it to a neighbouring file, sync it, and rename it.
 
@@ -270,7 +275,7 @@ def write(
     path
         The file; its folder must exist.
     content
-        The whole content; text is written as UTF-8.
+        The whole content, or its pieces in order; text is written as UTF-8.
     then
         What to do after the disk was full, if running the command again is not enough.
     is_state
@@ -285,7 +290,8 @@ def write(
     EnvironmentFault
         `disk-full`: the former file is untouched.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    text = content.encode("utf-8") if isinstance(content, str) else content
+    data = [text] if isinstance(text, bytes) else text
     target = Path(path)
     number = _open_fd(str(path))
     try:
@@ -340,14 +346,15 @@ def _note_output(target: Path, is_state: bool) -> None:
         known[status.st_dev, status.st_ino] = str(target)
 
 
-def _replace(real: Path, data: bytes, status: os.stat_result | None) -> None:
+def _replace(real: Path, data: Iterable[bytes], status: os.stat_result | None) -> None:
     beside = real.with_name(f".{secrets.token_hex(8)}.part")  # a name that nobody can have put a link at
     try:
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY, 0o666)
         try:
             if status is not None:
                 beside.chmod(stat.S_IMODE(status.st_mode))
-            write_all(fd, data)
+            for piece in data:
+                write_all(fd, piece)
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -359,9 +366,10 @@ def _replace(real: Path, data: bytes, status: os.stat_result | None) -> None:
     sync_folder(real.parent)
 
 
-def _write_into(fd: int, data: bytes) -> None:
+def _write_into(fd: int, data: Iterable[bytes]) -> None:
     try:
-        write_all(fd, data)
+        for piece in data:
+            write_all(fd, piece)
     finally:
         os.close(fd)
 

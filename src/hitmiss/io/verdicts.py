@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -21,17 +22,29 @@ VERDICT_WORDS: Final = {
     **dict.fromkeys(("authentic", "natural"), "real"),
     **dict.fromkeys((UNCERTAIN, "inconclusive", "unknown", "undetermined", "unsure", "not sure", "abstain"), UNCERTAIN),
     **dict.fromkeys(("cannot determine", "cant determine", "impossible to tell"), UNCERTAIN),
+    **dict.fromkeys(("gefalscht", "falschung", "ki-generiert", "manipuliert", "synthetisch"), "fake"),  # German
+    **dict.fromkeys(("echt", "authentisch"), "real"),
+    **dict.fromkeys(("unsicher", "unklar", "unentschieden"), UNCERTAIN),
+    **dict.fromkeys(("faux", "truque", "falsifie", "genere par ia", "manipule", "synthetique"), "fake"),  # French
+    **dict.fromkeys(("reel", "authentique"), "real"),
+    **dict.fromkeys(("incertain", "indetermine"), UNCERTAIN),
+    **dict.fromkeys(("falso", "falsificado", "generado por ia", "manipulado", "sintetico"), "fake"),  # Spanish, …
+    **dict.fromkeys(("gerado por ia", "generato da ia", "falsificato", "manipolato"), "fake"),  # Portuguese, Italian
+    **dict.fromkeys(("autentico", "reale"), "real"),
+    **dict.fromkeys(("incierto", "indeterminado", "incerto", "indeterminato"), UNCERTAIN),
 }
-"""The words that detectors use, as the runner of the triage evaluation document understands them."""
+"""The words that detectors use, as the runner of the triage evaluation document understands them, and those of five other
+languages, without accents. A word that could mean something else (German `falsch`, wrong) is not among them."""
 
 
 def read_verdict(text: str | None) -> str | None:
     """Return `fake`, `real` or `uncertain`; None if the text is empty or means none of these.
 
-    >>> [read_verdict(t) for t in ("AI-Generated.", " authentic", "can't determine", "purple", "")]
-    ['fake', 'real', 'uncertain', None, None]
+    >>> [read_verdict(t) for t in ("AI-Generated.", " authentic", "can't determine", "Gefälscht", "purple", "")]
+    ['fake', 'real', 'uncertain', 'fake', None, None]
     """
-    plain = re.sub(r"[^a-z0-9\-\s]", "", re.sub(r"[\s_]+", " ", (text or "").strip().lower()))
+    bare = unicodedata.normalize("NFKD", (text or "").strip().lower())  # accents apart, and left out below
+    plain = re.sub(r"[^a-z0-9\-\s]", "", re.sub(r"[\s_]+", " ", bare))
     return VERDICT_WORDS.get(" ".join(plain.split()))
 
 

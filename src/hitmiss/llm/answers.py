@@ -21,21 +21,26 @@ from hitmiss.llm.loose_json import Pairs, objects_and_rest, pairs_of, unquoted
 VERDICTS: Final = ("real", "fake", "uncertain")
 Words = Callable[[str], str | None]
 """What a word means: fake, real, uncertain, or nothing."""
-OWN_NAMES: Final = ("verdict", "final_verdict")
+OWN_NAMES: Final = ("verdict", "final_verdict", "urteil", "veredicto", "veredito", "verdetto")
 """Names of the verdict that mean nothing else: a value that cannot be read there is a fault of the answer."""
 OTHER_NAMES: Final = ("prediction", "classification", "decision", "conclusion", "answer", "label")
-CONFIDENCES: Final = {"confidence": 1.0, "confidence_score": 1.0, "certainty": 1.0, "confidence_percent": 100.0}
+OTHER_CONFIDENCES: Final = ("konfidenz", "sicherheit", "confiance", "confianza", "confiança", "confidenza")
+CONFIDENCES: Final = {
+    **{"confidence": 1.0, "confidence_score": 1.0, "certainty": 1.0, "confidence_percent": 100.0},
+    **dict.fromkeys(OTHER_CONFIDENCES, 1.0),
+}
 """Names of the confidence, and the number that stands for certain."""
 REASONS: Final = ("rationale", "reasoning", "explanation", "reason")
 ROUNDING: Final = 1e-6
 """How far above 1 a confidence may be by rounding."""
 THOUGHTS: Final = re.compile(r"<(think|thinking)>.*?</\1>", re.DOTALL | re.IGNORECASE)
 MARKED: Final = re.compile(
-    r"^[\s*_#>-]*(?:(?:final|my|overall)\s+)?(verdict|classification|conclusion|answer|confidence)[\s*_]*[:=][\s*_]*(.*?)[\s*_]*$",
+    r"^[\s*_#>-]*(?:(?:final|my|overall)\s+)?(verdict|classification|conclusion|answer|confidence|"
+    rf"{'|'.join((*OWN_NAMES[2:], *OTHER_CONFIDENCES))})[\s*_]*[:=][\s*_]*(.*?)[\s*_]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 TAGS: Final = re.compile(r"<(verdict|confidence)>\s*([^<]*?)\s*</\1>", re.IGNORECASE)
-ALONE: Final = re.compile(r"^[\s*_#>]*([A-Za-z][A-Za-z' -]*)[\s*_.!]*$", re.MULTILINE)
+ALONE: Final = re.compile(r"^[\s*_#>]*([^\W\d_][^\W\d_' -]*(?:[' -]+[^\W\d_]+)*)[\s*_.!]*$", re.MULTILINE)
 
 
 def schema_of(words: Sequence[str] = VERDICTS) -> dict[str, object]:
@@ -207,7 +212,7 @@ def _confidence(value: object, whole: float = 1.0) -> float | None:
 def _marked(text: str, words: Words) -> Iterator[Answer]:
     """Yield what the marked lines and the tags of a text state: a verdict, or a confidence alone."""
     for name, value in [(m[1].lower(), m[2]) for pattern in (MARKED, TAGS) for m in pattern.finditer(text)]:
-        if name == "confidence":
+        if name in CONFIDENCES:
             yield _with_confidence(Answer("", None, ""), [(name, value)])
         elif (word := verdict_of(value, words)) is not None:
             yield Answer(word, None, "")

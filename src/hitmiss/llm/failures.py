@@ -65,6 +65,10 @@ class StatusError(Exception):
         return None
 
 
+class MalformedAnswer(Exception):
+    """The body of an answer is not JSON; the same request may succeed later."""
+
+
 def fault_of(kind: str) -> Fault:
     """Return whose fault a failure of this kind is.
 
@@ -104,6 +108,7 @@ def kind_of(error: BaseException) -> str:
         "readerror": "connection",
         "writeerror": "connection",
         "internalserver": "server",
+        "malformed": "server",
     }
     return next((kind for part, kind in kinds.items() if part in name), "exception")
 

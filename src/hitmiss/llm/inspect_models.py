@@ -29,9 +29,7 @@ class InspectModel:
         """Begin a conversation, with a transcript of its own."""
         transcript, tool = need("inspect_ai.log._transcript", "llm"), need("inspect_ai.tool", "llm")
         transcript.init_transcript(transcript.Transcript())  # of this conversation alone, and gone with it
-        offered = [
-            tool.ToolDef(t.call, name=t.name, description=t.about, parameters=tool.ToolParams()) for t in tools
-        ]
+        offered = [tool.ToolDef(t.call, name=t.name, description=t.about, parameters=tool.ToolParams()) for t in tools]
         return InspectDialogue(self, [_message(message) for message in messages], offered)
 
     async def aclose(self) -> None:

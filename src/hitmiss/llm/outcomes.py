@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,23 +59,22 @@ class OutcomeRate:
         return f"{self.outcome} {self.count:,} of {self.calls:,} ({self.share:.3f} [{self.low:.3f}, {self.high:.3f}])"
 
 
-def outcome_rates(rows: Sequence[Mapping[str, object]]) -> list[OutcomeRate]:
+def outcome_rates(rows: Collection[Mapping[str, object]]) -> list[OutcomeRate]:
     """Return the rate of every outcome that occurs; repeated calls about an item count as that item's own share."""
-    groups: dict[tuple[str, bool], list[Mapping[str, object]]] = {}
+    groups: dict[tuple[str, bool], dict[str, Counter[str]]] = {}
     for row in rows:
-        groups.setdefault((str(row["model"]), bool(row["use_tools"])), []).append(row)
+        own = groups.setdefault((str(row["model"]), bool(row["use_tools"])), {})
+        own.setdefault(str(row["id"]), Counter())[str(row["outcome"])] += 1
     found = []
-    for (model, use_tools), own in groups.items():
-        by_item: dict[str, list[str]] = {}
-        for row in own:
-            by_item.setdefault(str(row["id"]), []).append(str(row["outcome"]))
+    for (model, use_tools), by_item in groups.items():
+        calls = sum(said.total() for said in by_item.values())
         for outcome in OUTCOMES:
-            count = sum(row["outcome"] == outcome for row in own)
+            count = sum(said[outcome] for said in by_item.values())
             if not count:
                 continue
-            total = sum(said.count(outcome) / len(said) for said in by_item.values())
+            total = sum(said[outcome] / said.total() for said in by_item.values())
             low, high = share_interval(total, len(by_item))
             mode = "tools" if use_tools else "no-tools"
             share = total / len(by_item)
-            found.append(OutcomeRate(model, mode, outcome, count, len(own), share, float(low), float(high)))
+            found.append(OutcomeRate(model, mode, outcome, count, calls, share, float(low), float(high)))
     return found

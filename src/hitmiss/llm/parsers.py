@@ -60,7 +60,7 @@ def read_strictly(text: str, question: Question = USUAL) -> Answer:
 
 LENIENT: Final = Parser(
     "lenient",
-    2,
+    3,
     "a verdict wherever it is stated (docs/llm.md lists the shapes)",
     lambda text, question: read_answer(text, question.read),
 )

@@ -20,7 +20,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import need
 from hitmiss.llm.answers import schema_of
 from hitmiss.llm.chat import BoundTool, Message, Reply
-from hitmiss.llm.failures import StatusError, kind_of
+from hitmiss.llm.failures import MalformedAnswer, StatusError, kind_of
 from hitmiss.llm.ledger import HEADER, Ledger, object_of, tokens_in
 from hitmiss.llm.openai_forms import object_in, objects_in
 from hitmiss.llm.question import Question
@@ -136,7 +136,7 @@ class PlainModel:
             said = self.secrets.redact(response.text or response.reason_phrase)
             raise StatusError(response.status_code, said, response.headers)
         if not found:
-            raise StatusError(502, "the body of the answer is not JSON", {})
+            raise MalformedAnswer("the body of the answer is not JSON")
         choice = next(iter(objects_in(found, "choices")), None)
         if choice is None:
             raise DataError.of("provider-refused", error=self.secrets.redact(json.dumps(found)[:400]))
@@ -169,7 +169,9 @@ class PlainDialogue:
 
     async def ask(self, *, with_tools: bool) -> Reply:  # noqa: ARG002 (there are none to offer)
         """Send what was said so far, and return the reply."""
-        reply = await self.asked.send([*self.messages, *({"role": t["role"], "content": t["text"]} for t in self.turns)])
+        reply = await self.asked.send(
+            [*self.messages, *({"role": t["role"], "content": t["text"]} for t in self.turns)]
+        )
         self.turns.append({"role": "assistant", "text": reply.text})
         return reply
 
@@ -208,7 +210,7 @@ def _may_recover(error: Exception) -> bool:
     """Return whether the same request may succeed later."""
     if isinstance(error, StatusError):
         return (error.status in AGAIN and not error.is_final) or error.status >= 500
-    return isinstance(error, TimeoutError | need("httpx", "llm").TransportError)
+    return isinstance(error, MalformedAnswer | TimeoutError | need("httpx", "llm").TransportError)
 
 
 def _pause(error: Exception, n_before: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Final
 
@@ -80,17 +81,22 @@ class CallPlan:
         """Whether the classes of the items are known."""
         return bool(self.items[0].label)
 
-    @property
+    @cached_property
     def kinds(self) -> list[str]:
         """The kinds of items in the dataset."""
         return sorted({item.kind for item in self.items})
+
+    @cached_property
+    def prompt_hashes(self) -> dict[str, dict[str, str]]:
+        """The hashes of the prompts of each model."""
+        return {m: self.variant(m).prompts.hashes(self.kinds, self.settings.roles) for m in self.models}
 
     @property
     def tools(self) -> list[Tool]:
         """The tools that are offered: none, or those for the kinds of items in the dataset."""
         return [tool for kind in self.kinds for tool in BY_KIND.get(kind, ())] if True in self.modes else []
 
-    @property
+    @cached_property
     def cells(self) -> list[tuple[str, bool]]:
         """Return model and mode, in order; only language models have tools."""
         return [(m, t) for m in self.models for t in (self.modes if m not in self.detectors else (False,))]
@@ -112,7 +118,7 @@ class CallPlan:
             }
         return pinned
 
-    @property
+    @cached_property
     def calls(self) -> list[Call]:
         """Return every question, in the order of asking: all models about one item, then about the next; last, canaries."""
         asked = [Call(m, t, k, item) for k in range(self.trials) for item in self.items for m, t in self.cells]

@@ -7,6 +7,7 @@ question are in the dataset, the prompts, the answers and the result rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from hitmiss.core.ask_spec import AskSpec
@@ -54,11 +55,18 @@ class Question:
         """How result rows with these words are read."""
         return ReadSpec(positive=self.positive, negative=self.negative, abstain=(self.abstention,))
 
+    @cached_property
+    def _own(self) -> dict[str, str]:
+        return {folded(word): name for word, name in zip(self.words, (REAL, FAKE, UNCERTAIN), strict=True)}
+
+    @cached_property
+    def _others(self) -> VerdictWords:
+        return VerdictWords.of(self.reading)
+
     def read(self, text: str | None) -> str | None:
         """Return fake, real or uncertain for a word of the question, or one that means the same; None for others."""
-        own = {folded(word): name for word, name in zip(self.words, (REAL, FAKE, UNCERTAIN), strict=True)}
         plain = folded((text or "").strip().strip(".!*\"'"))
-        found = own.get(plain) or VerdictWords.of(self.reading).read(text)
+        found = self._own.get(plain) or self._others.read(text)
         return {self.positive: FAKE, self.negative: REAL}.get(found or "", found)
 
     def word(self, name: str | None) -> str | None:

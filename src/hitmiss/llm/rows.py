@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Final
 
 from hitmiss._version import __version__
@@ -17,28 +18,56 @@ from hitmiss.llm.parsers import LENIENT, STRICT, Parser, parse_record
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.prompts import ROLES
+from hitmiss.runs.store import Run
 
 PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "pillow", "numpy")
 NO_TOKENS: Final = "the model is not a language model and has no tokens"
 
 
-def make_rows(
-    plan: CallPlan, records: Iterable[tuple[int, Mapping[str, object]]], prices: Prices, parser: Parser = LENIENT
-) -> Iterator[dict[str, object]]:
-    """Yield a row for every record, model by model."""
+class StoredRows(Collection[dict[str, object]]):
+    """The rows of a file: read anew each time, so that only one is in memory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with path.open("rb") as file:
+            self._n = sum(1 for _ in file)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __iter__(self) -> Iterator[dict[str, object]]:
+        with self.path.open(encoding="utf-8") as file:
+            yield from map(json.loads, file)
+
+    def __contains__(self, row: object) -> bool:
+        return any(own == row for own in self)
+
+
+def make_rows(plan: CallPlan, run: Run, prices: Prices, parser: Parser = LENIENT) -> Iterator[dict[str, object]]:
+    """Yield a row for every record of a run, model by model."""
     calls, about = plan.calls, {**shared(plan), "parser": str(parser)}
-    by_position = dict(records)
-    ordered = [(at, by_position[at]) for at in plan.row_order if at in by_position]
-    wires: dict[str, dict[str, object]] = {}
-    for at, record in ordered:
-        wires.setdefault(calls[at].model, {}).update({n: record[n] for n in ("wire", "wire_by_role") if record.get(n)})
-    # the request of a failed call is unknown: assume the same settings as the model's other calls
-    for at, record in ordered:
-        question = plan.prompts.question
+    wires = _wires(plan, run)
+    question = plan.prompts.question
+    for at, record in run.records_of(plan.row_order):
         read = parse_record(record, parser, question)
         if record.get("answer") is not None and "error" not in record:  # what the strictest reading makes of it
             read["strict"] = parse_record(record, STRICT, question)["prediction"]
-        yield row_of(plan, calls[at], {**wires[calls[at].model], **read}, about, prices)
+        yield row_of(plan, calls[at], {**wires.get(calls[at].model, {}), **read}, about, prices)
+
+
+def _wires(plan: CallPlan, run: Run) -> dict[str, dict[str, object]]:
+    """Return the settings that were sent to each model.
+
+    The request of a failed call may be unknown: it is taken to have had the settings of the model's other calls.
+    """
+    found: dict[str, dict[str, object]] = {}
+    for at, record in run.records():
+        if record.get("wire"):
+            names = ("wire", "wire_by_role")
+            found.setdefault(plan.calls[at].model, {n: record[n] for n in names if record.get(n)})
+        if len(found) == len(set(plan.models) - set(plan.detectors)):
+            break
+    return found
 
 
 def shared(plan: CallPlan) -> dict[str, object]:
@@ -56,7 +85,7 @@ def row_of(
     plan: CallPlan, call: Call, record: Mapping[str, object], about: Mapping[str, object], prices: Prices
 ) -> dict[str, object]:
     """Return one row. A failed call has an error and no verdict; an answer that was not understood has neither."""
-    is_llm, item, how = call.model not in plan.detectors, call.item, plan.variant(call.model)
+    is_llm, item = call.model not in plan.detectors, call.item
 
     def word(name: object) -> str | None:
         """Return a class in the words of the question; an abstention is always called uncertain."""
@@ -94,7 +123,7 @@ def row_of(
         if record.get(name):
             row[name] = record[name]
     if is_llm:
-        row["prompt_hashes"] = how.prompts.hashes(plan.kinds, plan.settings.roles)
+        row["prompt_hashes"] = plan.prompt_hashes[call.model]
     for name in ("description", "tokens_by_role"):
         if name in record:
             row[name] = record[name]
@@ -167,6 +196,7 @@ def _tokens(found: object) -> dict[str, int] | None:
     return None if found is None else fit(dict[str, int], found)
 
 
-def as_lines(rows: Iterable[Mapping[str, object]]) -> str:
-    """Return rows as JSON lines."""
-    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+def as_lines(rows: Iterable[Mapping[str, object]]) -> Iterator[bytes]:
+    """Yield rows as JSON lines."""
+    for row in rows:
+        yield json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"

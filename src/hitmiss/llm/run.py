@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -24,7 +25,7 @@ from hitmiss.llm.logs import write_logs
 from hitmiss.llm.parsers import LENIENT, Parser, find_parser
 from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.prices import Prices
-from hitmiss.llm.rows import as_lines, make_rows
+from hitmiss.llm.rows import StoredRows, as_lines, make_rows
 from hitmiss.llm.secrets import Secrets
 from hitmiss.llm.worker import CallWorker
 from hitmiss.runs.loop import open_run, run_loop
@@ -35,6 +36,8 @@ from hitmiss.runs.store import Run
 
 RESULTS: Final = "results.jsonl"
 CANARIES: Final = "canaries.jsonl"
+TOLD: Final = {"item": pl.String, "prediction": pl.String}
+"""The table of a run without labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +48,7 @@ class Outcome:
     output: Path
     trials: Trials | None
     """The rows as trials; None if the items have no labels."""
-    rows: list[dict[str, object]]
+    rows: Collection[dict[str, object]]
     obedience: list[InjectionResult]
     account: Account
     """What all requests of the run add up to."""
@@ -156,14 +159,13 @@ def _finish(
     run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: Mapping[str, object], parser: Parser
 ) -> Outcome:
     """Write the rows into the run, read them back as trials, mark the run complete, and put the rows in place."""
-    rows = list(make_rows(plan, run.records(), prices, parser))
-    n = len(plan.cells) * plan.trials * len(plan.items)
-    own, tested = rows[:n], rows[n:]
+    rows = make_rows(plan, run, prices, parser)
     folder = run.folder
-    replace_file(folder / RESULTS, as_lines(own).encode())
+    replace_file(folder / RESULTS, as_lines(islice(rows, len(plan.cells) * plan.trials * len(plan.items))))
+    own, tested = StoredRows(folder / RESULTS), list(rows)
     files = [RESULTS, *_save_files(plan, folder), *(f"{LEDGER}/{p.name}" for p in (folder / LEDGER).glob("*.jsonl"))]
     if tested:
-        replace_file(folder / CANARIES, as_lines(tested).encode())
+        replace_file(folder / CANARIES, as_lines(tested))
         files.append(CANARIES)
     write_logs(plan, own, folder)
     question = plan.prompts.question
@@ -174,9 +176,14 @@ def _finish(
     facts["parser"] = str(parser)
     before = as_manifest(run.manifest).facts.get("contracts")
     taken_for = {"contracts": dict(contracts) or before} if contracts or before else {}
-    told = pl.DataFrame({"item": [str(row["id"]) for row in own], "prediction": [row["prediction"] for row in own]})
-    run.finish(trials.frame if trials is not None else told, files, **facts, **taken_for, **_media(plan, folder))
-    replace_file(target, as_lines(own).encode())
+    table = (
+        trials.frame
+        if trials is not None
+        else pl.DataFrame([(r["id"], r["prediction"]) for r in own], TOLD, orient="row")
+    )
+    run.finish(table, files, **facts, **taken_for, **_media(plan, folder))
+    with (folder / RESULTS).open("rb") as file:
+        replace_file(target, iter(lambda: file.read(1 << 20), b""))
     return Outcome(folder, target, trials, own, obedience(tested, question), account_of(folder))
 
 

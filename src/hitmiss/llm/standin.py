@@ -159,6 +159,8 @@ class Handler(BaseHTTPRequestHandler):
         """Produce the fault that the script asks for."""
         if fault == "429":
             self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after-ms": "20"})
+        elif fault == "quota":
+            self.reply(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
         elif fault == "500":
             self.reply(500, {"error": {"message": "the server failed"}}, {"retry-after-ms": "20"})
         elif fault == "wait":

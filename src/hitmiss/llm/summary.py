@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from hitmiss.core.convert import fit
 from hitmiss.llm.openai_forms import object_in, objects_in
@@ -11,36 +11,44 @@ from hitmiss.llm.openai_forms import object_in, objects_in
 Row = Mapping[str, object]
 
 
-def cells_of(rows: Sequence[Row]) -> list[dict[str, object]]:
+def cells_of(rows: Collection[Row]) -> list[dict[str, object]]:
     """Return the counts for each model and mode."""
-    groups: dict[tuple[str, bool], list[Row]] = {}
+    cells: dict[tuple[str, bool], dict[str, object]] = {}
+    totals: dict[tuple[str, bool], Counter[str]] = {}
     for row in rows:
-        groups.setdefault((str(row["model"]), bool(row["use_tools"])), []).append(row)
-    return [_cell(model, use_tools, own) for (model, use_tools), own in groups.items()]
+        cell = str(row["model"]), bool(row["use_tools"])
+        own = totals.setdefault(cell, Counter())
+        tokens, calls, cost = object_in(row, "tokens"), objects_in(row, "tool_details"), row["cost"]
+        own["calls"] += 1
+        own["failed"] += "error" in row
+        own["not understood"] += "error" not in row and row["prediction"] is None
+        own["retries"] += fit(int, row["retries"])
+        own["with tokens"] += bool(tokens)
+        own["tokens"] += sum(fit(int, tokens[k]) for k in ("input", "output")) if tokens else 0
+        own["tool calls"] += len(calls)
+        own["cached"] += sum(bool(detail["cached"]) for detail in calls)
+        spent = cells.setdefault(cell, {"cost": None})
+        if isinstance(cost, int | float):
+            spent["cost"] = fit(float, spent["cost"] or 0.0) + cost
+    return [_cell(*cell, own, cells[cell]["cost"]) for cell, own in totals.items()]
 
 
-def _cell(model: str, use_tools: bool, rows: list[Row]) -> dict[str, object]:
-    failed = sum("error" in row for row in rows)
-    unparsed = sum("error" not in row and row["prediction"] is None for row in rows)
-    known = [cost for row in rows if isinstance(cost := row["cost"], int | float)]
-    tokens = [fit(int, object_in(row, "tokens")[k]) for row in rows if row["tokens"] for k in ("input", "output")]
-    calls = [detail for row in rows for detail in objects_in(row, "tool_details")]
+def _cell(model: str, use_tools: bool, own: Counter[str], cost: object) -> dict[str, object]:
+    counts = {name: own[name] for name in ("not understood", "failed", "retries")}
     return {
         "model": model,
         "tools": "tools" if use_tools else "no-tools",
-        "calls": len(rows),
-        "answered": len(rows) - failed - unparsed,
-        "not understood": unparsed,
-        "failed": failed,
-        "retries": sum(fit(int, row["retries"]) for row in rows),
-        "tokens": sum(tokens) if tokens else None,
-        "cost": round(sum(known), 6) if known else None,
-        "tool calls": len(calls),
-        "cached": sum(bool(detail["cached"]) for detail in calls),
+        "calls": own["calls"],
+        "answered": own["calls"] - own["failed"] - own["not understood"],
+        **counts,
+        "tokens": own["tokens"] if own["with tokens"] else None,
+        "cost": None if cost is None else round(fit(float, cost), 6),
+        "tool calls": own["tool calls"],
+        "cached": own["cached"],
     }
 
 
-def costs_unknown(rows: Sequence[Row]) -> list[str]:
+def costs_unknown(rows: Collection[Row]) -> list[str]:
     """Say for how many calls the cost is not known, and why."""
     reasons = Counter(str(row["cost_reason"]) for row in rows if row["cost_reason"])
     return [
@@ -51,7 +59,7 @@ def costs_unknown(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def doubts_of(rows: Sequence[Row]) -> list[str]:
+def doubts_of(rows: Collection[Row]) -> list[str]:
     """Return what a reader must know: settings that were not sent, verdicts without a confidence, failures."""
     found = list(dict.fromkeys(text for row in rows for text in _dropped(row)))
     unsure = sum(row["prediction"] not in (None, "uncertain") and row["confidence"] is None for row in rows)

@@ -13,10 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.convert import fit
-from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:
-    from inspect_ai.event import Event
     from inspect_ai.model import ChatMessage
 
 Turn = dict[str, object]
@@ -50,51 +48,41 @@ def failed_calls(turns: Sequence[Turn]) -> list[dict[str, object]]:
     return [{"tool": t["tool"], "seconds": 0.0, "cached": False, "error": t["error"]} for t in failed]
 
 
-def as_messages(turns: Sequence[Turn]) -> list[ChatMessage]:
-    """Return turns as messages of inspect_ai."""
+def as_messages(turns: Sequence[Turn]) -> list[Turn]:
+    """Return turns as messages in a log of inspect_ai."""
     return [_message(turn) for turn in turns]
 
 
-def _message(turn: Turn) -> ChatMessage:
-    model, tool = need("inspect_ai.model", "llm"), need("inspect_ai.tool", "llm")
-    if turn["role"] == "user":
-        return model.ChatMessageUser(content=turn["text"])
+def _message(turn: Turn) -> Turn:
+    message: Turn = {"role": turn["role"], "content": turn["text"]}
     if turn["role"] == "assistant":
-        calls = [tool.ToolCall(id=c["id"], function=c["tool"], arguments=c["arguments"]) for c in _calls(turn)]
-        return model.ChatMessageAssistant(content=turn["text"], tool_calls=calls or None)
-    return model.ChatMessageTool(
-        content=turn["text"], tool_call_id=turn["id"], function=turn["tool"], error=_error(turn)
-    )
+        calls = [{"id": c["id"], "function": c["tool"], "arguments": c["arguments"]} for c in _calls(turn)]
+        return {**message, **({"tool_calls": calls} if calls else {})}
+    if turn["role"] == "tool":
+        return {**message, "tool_call_id": turn["id"], "function": turn["tool"], **_error(turn)}
+    return message
 
 
-def as_events(turns: Sequence[Turn], question: Sequence[ChatMessage], name: str) -> list[Event]:
-    """Return turns as the events of a transcript in `inspect view`: answers of the model, and calls of tools."""
-    event, model = need("inspect_ai.event", "llm"), need("inspect_ai.model", "llm")
-    said, found = [*question, *as_messages(turns)], []
+def as_events(turns: Sequence[Turn], n_before: int, name: str, at: str) -> list[Turn]:
+    """Return turns as the events of a transcript in `inspect view`: answers of the model, and calls of tools.
+
+    The messages that a model was given are named by their places in the conversation, which begins with `n_before`
+    messages of the question.
+    """
+    found: list[Turn] = []
     asked: dict[str, object] = {}
-    for at, turn in enumerate(turns, start=len(question)):
+    for place, turn in enumerate(turns, start=n_before):
+        shared: Turn = {"uuid": f"e{place}", "timestamp": at, "working_start": 0.0}
         if turn["role"] == "assistant":
             asked |= {str(call["id"]): call["arguments"] for call in _calls(turn)}
-            output = model.ModelOutput(model=name, choices=[model.ChatCompletionChoice(message=said[at])])
-            found.append(
-                event.ModelEvent(
-                    model=name,
-                    input=said[:at],
-                    tools=[],
-                    tool_choice="auto",
-                    config=model.GenerateConfig(),
-                    output=output,
-                )
-            )
+            choice = {"message": {**_message(turn), "id": f"m{place}"}, "stop_reason": "stop"}
+            output = {"model": name, "choices": [choice], "completion": turn["text"]}
+            given = {"model": name, "input": [], "input_refs": [[0, place]], "tools": [], "tool_choice": "auto"}
+            found.append({**shared, "event": "model", **given, "config": {}, "output": output})
         elif turn["role"] == "tool":
+            call = {"id": turn["id"], "function": turn["tool"], "arguments": asked.get(str(turn["id"]), {})}
             found.append(
-                event.ToolEvent(
-                    id=turn["id"],
-                    function=turn["tool"],
-                    arguments=asked.get(str(turn["id"]), {}),
-                    result=turn["text"],
-                    error=_error(turn),
-                )
+                {**shared, "event": "tool", "type": "function", **call, "result": turn["text"], **_error(turn)}
             )
     return found
 
@@ -124,6 +112,5 @@ def _calls(turn: Mapping[str, object]) -> list[dict[str, object]]:
     return fit(list[dict[str, object]], turn.get("calls") or [])
 
 
-def _error(turn: Turn) -> object:
-    tool = need("inspect_ai.tool", "llm")
-    return None if turn.get("error") is None else tool.ToolCallError(type=FALLBACK, message=str(turn["error"]))
+def _error(turn: Turn) -> Turn:
+    return {} if turn.get("error") is None else {"error": {"type": FALLBACK, "message": str(turn["error"])}}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
@@ -143,18 +144,43 @@ def segments(folder: Path) -> list[Path]:
     return [p for p in sorted((folder / ITEMS).glob("*.jsonl")) if p.stat().st_size]
 
 
+class RecordIndex:
+    """Where the record of each of `n` items is: its first success, else its last failure.
+
+    Only places are kept in memory; a record is read from its segment when it is asked for. With `items`, the ids are
+    checked; in a run that may grow, they decide the position.
+    """
+
+    def __init__(self, folder: Path, items: Sequence[str] | None, n: int, may_grow: bool = False) -> None:
+        self._paths = segments(folder)
+        self._file, self._offset = np.full(n, -1, dtype=np.int32), np.zeros(n, dtype=np.int64)
+        is_good, places = np.zeros(n, dtype=bool), Places(items, may_grow)
+        for number, path in enumerate(self._paths):
+            reader, start = SegmentReader(path), 0
+            for record in reader.records():
+                at = places.of(record, path)
+                if not is_good[at]:
+                    self._file[at], self._offset[at], is_good[at] = number, start, "error" not in record
+                start = reader.offset
+
+    def read(self, positions: Iterable[int] | None = None) -> Iterator[tuple[int, dict[str, object]]]:
+        """Yield position and record of the items that have one: of these positions, or of all as they were written."""
+        known = self._file >= 0
+        order = np.lexsort((self._offset, self._file)) if positions is None else positions
+        with ExitStack() as stack:
+            files = [stack.enter_context(path.open("rb")) for path in self._paths]
+            for at in order:
+                if known[at]:
+                    file = files[self._file[at]]
+                    file.seek(int(self._offset[at]))
+                    yield int(at), json.loads(file.readline())
+
+
 def chosen(
     folder: Path, items: Sequence[str] | None, n: int, may_grow: bool = False
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield position and record of each of `n` items: its first success, else its last failure.
-
-    With `items`, the ids are checked; in a run that may grow, they decide the position.
-    """
-    best, is_good = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=bool)
-    for line, (at, record) in enumerate(_all(folder, items, may_grow)):
-        if not is_good[at]:
-            best[at], is_good[at] = line, "error" not in record
-    yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items, may_grow)) if best[at] == line)
+    """Yield position and record of each of `n` items, as they were written: its first success, else its last failure."""
+    yield from RecordIndex(folder, items, n, may_grow).read()
 
 
 def sealed(manifest: Mapping[str, object]) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,7 +132,7 @@ def write_whole(fd: int, data: bytes, size: int) -> None:
     raise artifacts.disk_full(reason, then=SAFE)
 
 
-def replace_file(path: Path, data: bytes, *, is_final: bool = False) -> None:
+def replace_file(path: Path, data: bytes | Iterable[bytes], *, is_final: bool = False) -> None:
     """Replace a file of a run atomically: completely or not at all."""
     artifacts.write(path, data, then=SAFE, is_state=True, is_final=is_final)
 

@@ -22,7 +22,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +42,7 @@ from hitmiss.runs.manifest import (
     SCHEMA,
     TABLE,
     Places,
+    RecordIndex,
     _sha,
     as_manifest,
     chosen,
@@ -123,6 +124,10 @@ class Run:
     def records(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield position and record of every item done, once each: its first success, else a failure."""
         yield from chosen(self.folder, self.items, len(self.items), self._may_grow)
+
+    def records_of(self, positions: Iterable[int]) -> Iterator[tuple[int, dict[str, object]]]:
+        """Yield position and record of these items, in this order; those that are not done are left out."""
+        yield from RecordIndex(self.folder, self.items, len(self.items), self._may_grow).read(positions)
 
     @property
     def segment(self) -> str:
