@@ -26,8 +26,8 @@ OWN_NAMES: Final = ("verdict", "final_verdict", "urteil", "veredicto", "veredito
 OTHER_NAMES: Final = ("prediction", "classification", "decision", "conclusion", "answer", "label")
 OTHER_CONFIDENCES: Final = ("konfidenz", "sicherheit", "confiance", "confianza", "confiança", "confidenza")
 CONFIDENCES: Final = {
-    **{"confidence": 1.0, "confidence_score": 1.0, "certainty": 1.0, "confidence_percent": 100.0},
-    **dict.fromkeys(OTHER_CONFIDENCES, 1.0),
+    **dict.fromkeys(("confidence", "confidence_score", "certainty", *OTHER_CONFIDENCES), 1.0),
+    "confidence_percent": 100.0,
 }
 """Names of the confidence, and the number that stands for certain."""
 REASONS: Final = ("rationale", "reasoning", "explanation", "reason")
