@@ -616,8 +616,10 @@ def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
     return hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()[:16]
 
 
-def read_results(path: object, key: object = None, **changes: object) -> Trials:
-    """Read trials from triage evaluation results; `key` is the dataset if the results have no labels."""
-    return read(
-        path, key, ReadSpec(positive="fake", negative="real", positive_value="1", layout=LAYOUT.name).changed(**changes)
-    )
+def read_results(path: object, key: object = None, *, memory: int | None = None, **changes: object) -> Trials:
+    """Read trials from triage evaluation results; `key` is the dataset if the results have no labels.
+
+    With a bound on the memory in bytes, a file is read in pieces.
+    """
+    options = ReadSpec(positive="fake", negative="real", positive_value="1", layout=LAYOUT.name)
+    return read(path, key, options.changed(**changes), memory=memory)

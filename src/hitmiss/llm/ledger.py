@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -279,28 +279,32 @@ class Account:
 def read_ledger(folder: str | Path) -> list[dict[str, object]]:
     """Return every request of a run, with what came of it; one without an outcome has none (`"outcome": None`)."""
     found: dict[str, dict[str, object]] = {}
-    for path in sorted((Path(folder) / FOLDER).glob("*.jsonl")):
-        for line in SegmentReader(path).records():
-            if line["event"] == "sent":
-                found[str(line["id"])] = {**line, "outcome": None}
-            else:
-                found[str(line["id"])]["outcome"] = {k: v for k, v in line.items() if k not in ("id", "event")}
+    for line in _lines(folder):
+        if line["event"] == "sent":
+            found[str(line["id"])] = {**line, "outcome": None}
+        else:
+            found[str(line["id"])]["outcome"] = {k: v for k, v in line.items() if k not in ("id", "event")}
     return list(found.values())
 
 
+def _lines(folder: str | Path) -> Iterator[dict[str, object]]:
+    for path in sorted((Path(folder) / FOLDER).glob("*.jsonl")):
+        yield from SegmentReader(path).records()
+
+
 def account_of(folder: str | Path) -> Account:
-    """Add up the ledger of a run."""
-    entries = read_ledger(folder)
-    outcomes = [entry["outcome"] for entry in entries if isinstance(entry["outcome"], dict)]
-    answered = [o for o in outcomes if "error" not in o and int(o.get("status", 200)) < 300 and "body" not in o]
-    spent = [o["tokens"] for o in outcomes if isinstance(o.get("tokens"), dict)]
-    costs = [float(o["cost"]) for o in answered if isinstance(o.get("cost"), int | float)]
-    return Account(
-        len(entries),
-        len(answered),
-        len(outcomes) - len(answered),
-        len(entries) - len(outcomes),
-        sum(t["input"] + t["output"] for t in spent),
-        sum(costs),
-        len(answered) - len(costs),
-    )
+    """Add up the ledger of a run, line by line."""
+    n, cost = Counter[str](), 0.0
+    for line in _lines(folder):
+        n[str(line["event"])] += 1
+        if line["event"] == "sent":
+            continue
+        tokens, own = line.get("tokens"), line.get("cost")
+        n["tokens"] += tokens["input"] + tokens["output"] if isinstance(tokens, dict) else 0
+        if "error" in line or "body" in line or int(str(line.get("status", 200))) >= 300:
+            continue
+        n["answered"] += 1
+        n["priced"] += isinstance(own, int | float)
+        cost += own if isinstance(own, int | float) else 0.0
+    failed, in_doubt = n["outcome"] - n["answered"], n["sent"] - n["outcome"]
+    return Account(n["sent"], n["answered"], failed, in_doubt, n["tokens"], cost, n["answered"] - n["priced"])

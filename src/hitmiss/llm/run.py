@@ -36,6 +36,8 @@ from hitmiss.runs.store import Run
 
 RESULTS: Final = "results.jsonl"
 CANARIES: Final = "canaries.jsonl"
+MEMORY: Final = 1 << 34
+"""Bytes that the trials of a run may take; their rows are read in pieces."""
 TOLD: Final = {"item": pl.String, "prediction": pl.String}
 """The table of a run without labels."""
 
@@ -170,7 +172,7 @@ def _finish(
     write_logs(plan, own, folder)
     question = plan.prompts.question
     own_words = {} if question.is_usual else {"positive": question.positive, "negative": question.negative}
-    trials = read_results(folder / RESULTS, **own_words) if plan.is_labelled else None
+    trials = read_results(folder / RESULTS, memory=MEMORY, **own_words) if plan.is_labelled else None
     classes = {"positive": question.positive, "negative": question.negative}
     facts = {"rows": RESULTS, "layout": LAYOUT.name, **classes}
     facts["parser"] = str(parser)
