@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import importlib
 import inspect
+import json
 import os
 import re
 import subprocess
@@ -240,6 +241,13 @@ def llms() -> str:
     return text
 
 
+def schema() -> str:
+    """The JSON Schema of stored results, as `hitmiss export --schema` prints it."""
+    from hitmiss.reports.schema import results_schema
+
+    return json.dumps(results_schema(), indent=1) + "\n"
+
+
 PAGES = {
     "metrics.md": page,
     "api.md": api,
@@ -247,8 +255,12 @@ PAGES = {
     "cli.md": cli,
     "findings.md": findings,
     "llms.txt": llms,
+    "schema/results-1.json": schema,
 }
 
 if __name__ == "__main__":
     for name, make in PAGES.items():
         (HERE / name).write_text(make(), encoding="utf-8")
+    import keywords  # beside this file
+
+    keywords.FILE.write_text(keywords.keywords(), encoding="utf-8")

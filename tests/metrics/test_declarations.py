@@ -136,7 +136,7 @@ LEFT = {
     "evaluation": 11,
     "io": 1,
     "llm": 2,
-    "reports": 36,
+    "reports": 16,
     "robustness": 1,
     "stats": 1,
     "verdicts": 10,

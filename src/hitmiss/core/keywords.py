@@ -88,7 +88,7 @@ class DesignKeywords(TypedDict, total=False):
     matrix: str | Sequence[str] | None
     """Two slice columns as a matrix, `attack,codec`."""
     gap: Gaps
-    """In-domain value(s), `codec=NONE` or `codec=in:out`; or none; may be repeated."""
+    """In-domain value(s), `codec=NONE` or `codec=in:out`; `group=ref:*` each against ref; `group=*` greatest − least and their ratio; `… within column`; or none; may be repeated."""
     unit: str | Sequence[str] | None
     """Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`; none: single trials. Without it, the natural units of the protocol."""
     bootstrap: int | None

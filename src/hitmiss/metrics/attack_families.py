@@ -17,3 +17,14 @@ UNTOUCHED: Final = ("exact_match", "macro_auc", "roc_auc")
 """Numbers that also exist for records without an attack."""
 COMPARED: Final = ("changed", "changed_correct", "robust_accuracy", "exact_match", "macro_auc", *AIMED)
 """Record numbers by which two models are compared, in the order of the tables."""
+AGAINST_STRENGTH: Final = (
+    "changed",
+    "robust_accuracy",
+    "exact_match",
+    "macro_auc",
+    "target_success",
+    "target_eligible",
+)
+"""What is drawn against the strength of an attack."""
+CHANGES: Final = ("flipped", "lost", "changed")
+"""What says how far an attack changes the labels of a class, the first that was measured."""

@@ -157,6 +157,8 @@ def metric_of_counts(**declared: object) -> Callable[[Formula], MetricOfCounts]:
     return register
 
 
+ONE_LESS: Final = {"specificity": "fpr", "fnr": "recall"}
+"""Rates that are 1 less another one, which says the same."""
 FROM_RATES: Final = ("recall", "fpr")
 """The rates that do not depend on the share of positives, and from which numbers at another share follow."""
 

@@ -51,6 +51,10 @@ LANGUAGE: Final = "language"
 EVERY: Final = "all"
 """The group of texts about whose languages nothing is said."""
 UNNAMED: Final = f"nothing names the languages: the texts are one group, called {EVERY}"
+FIRST: Final = ("roc_auc", "f1", "precision", "recall", "accuracy")
+"""The numbers of the first table."""
+LATER: Final = ("specificity", "fpr", "fnr")
+"""The numbers of the table of errors."""
 AVERAGES: Final = ("macro", "micro", "worst")
 REPLICATES: Final = 1000
 MORE: Final = {"score_columns", "runs", "slices", "numbers", "itself", "layout"}

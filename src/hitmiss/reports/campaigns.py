@@ -23,7 +23,7 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import Shown, explain, shown
-from hitmiss.metrics.attack_families import NORMS
+from hitmiss.metrics.attack_families import AGAINST_STRENGTH, CHANGES, NORMS
 from hitmiss.reports.displays.robustness import RobustnessDisplay
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import Grid, Row, groupings
@@ -33,8 +33,6 @@ from hitmiss.reports.summary import Summary
 from hitmiss.reports.worst_errors import Sample, WorstErrors, within
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell, attack_name, strength_of
 
-CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "target_success", "target_eligible")
-MAPPED: Final = ("flipped", "lost", "changed")
 NO_LABEL: Final = "nothing"
 
 
@@ -86,7 +84,7 @@ def curves(results: Results) -> list[RobustnessDisplay]:
         for e in results
         if not e.slice and e.average is None and e.value is not None and e.run["attack"] != CLEAN and strength(e) >= 0.0
     }
-    return [RobustnessDisplay.from_results(results, metric) for metric in CURVES if metric in measured]
+    return [RobustnessDisplay.from_results(results, metric) for metric in AGAINST_STRENGTH if metric in measured]
 
 
 def grids(results: Results) -> list[Grid]:
@@ -109,7 +107,7 @@ def grids(results: Results) -> list[Grid]:
 def maps(results: Results, grid: Grid) -> list[HeatMap]:
     """Return maps of attack × slice at each attack's greatest strength."""
     names = tuple(n for n in grid.names if n not in ("attack", "strength", "aim", "place"))
-    metric = next((m for m in MAPPED if m in grid.metrics), None)
+    metric = next((m for m in CHANGES if m in grid.metrics), None)
     if metric is None or len(names) != 1:
         return []
     own = [e for e in results if e.metric == metric and tuple(e.slice) == names and e.average is None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
 from hitmiss.core.protocol import EVERY
@@ -11,13 +10,12 @@ from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference, Discordance
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import p_text
+from hitmiss.metrics.counts import ONE_LESS
 from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.result_tables import SPREADS
 from hitmiss.reports.table import ARROW, Table, TableCell
 
 VERDICT = "verdict"
-TURNED: Final = {"specificity": "fpr", "fnr": "recall"}
-"""Rates that are 1 less another one, which says the same."""
 LEGEND = (
     "better/same/worse: on how many pairs the answer of B is better than that of A, equally good, or worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
@@ -39,7 +37,7 @@ def tables(
     gaps = [d for d in comparison if d.average in SPREADS]
     if not full:
         names = {d.metric for d in whole}
-        whole = [d for d in whole if TURNED.get(d.metric) not in names]
+        whole = [d for d in whole if ONE_LESS.get(d.metric) not in names]
     found = [_overall(whole, comparison, numbers)] if whole else []
     families = dict.fromkeys(
         (tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison) and d not in gaps

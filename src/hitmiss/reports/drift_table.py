@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from hitmiss.core.finding import has_code
+from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate, Results
 from hitmiss.reports.table import Table, TableCell, crossed
 from hitmiss.reports.table_style import short_interval
@@ -20,7 +21,6 @@ COLUMNS: Final = {
     "shift_real": "real shift",
     "eer": "EER ↓",
 }
-SIGNED: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 
 
 def drift_table(results: Results) -> Table:
@@ -34,5 +34,5 @@ def drift_table(results: Results) -> Table:
 def _cell(e: Estimate) -> TableCell:
     if e.value is None:
         return TableCell("–")
-    text = f"{e.value:+.4f}" if e.metric in SIGNED else f"{e.value:.4f}"
+    text = f"{e.value:+.4f}" if find_metric(e.metric).range[0] < 0 else f"{e.value:.4f}"
     return TableCell(text + ("†" if has_code(e.note, CHANGED.code) else ""), short_interval(e))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,15 +15,7 @@ from hitmiss.reports.displays.det import DetDisplay
 from hitmiss.reports.evaluations import EvaluatedRun, Evaluation, RunData, evaluations
 from hitmiss.reports.options import Context, Options
 from hitmiss.reports.section import Section
-from hitmiss.reports.sections.comparison import comparison
-from hitmiss.reports.sections.curves import curves
-from hitmiss.reports.sections.domains import domains
-from hitmiss.reports.sections.errors import errors
-from hitmiss.reports.sections.levels import levels
-from hitmiss.reports.sections.numbers import numbers
-from hitmiss.reports.sections.provenance import provenance
-from hitmiss.reports.sections.repeats import repeats
-from hitmiss.reports.sections.triage import triage
+from hitmiss.reports.sections import all_sections
 from hitmiss.reports.summary import Summary, summarize
 from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.versus import versus
@@ -31,18 +23,6 @@ from hitmiss.reports.worst_errors import RunEvidence, WorstErrors, worst_errors
 
 __all__ = ["Options", "Page", "Part", "compose", "glossary"]
 
-SECTIONS: Final[tuple[Callable[[Evaluation, Context], Section], ...]] = (
-    numbers,
-    triage,
-    curves,
-    domains,
-    levels,
-    repeats,
-    comparison,
-    errors,
-    provenance,
-)
-"""The sections of a report in their order; one without blocks is left out."""
 WORDS: Final = 20_000
 """Bytes that the samples of an evaluation take if they are ids and short texts."""
 
@@ -126,7 +106,7 @@ def _named(part: Part, evaluation: Evaluation) -> Part:
 def _part(evaluation: Evaluation, context: Context) -> Part:
     compared = context.compared.compared
     summary = campaigns.summarize(evaluation) if evaluation.is_campaign else summarize(evaluation, compared)
-    made = [section(evaluation, context) for section in SECTIONS]
+    made = [section(evaluation, context) for section in all_sections()]
     return Part(context.id, summary, tuple(s for s in made if s.blocks))
 
 

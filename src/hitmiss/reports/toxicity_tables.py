@@ -10,12 +10,10 @@ from typing import Final
 from hitmiss.core.finding import has_code
 from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate, number
-from hitmiss.protocols.toxicity import AVERAGES, Board, Row
+from hitmiss.protocols.toxicity import AVERAGES, FIRST, LATER, Board, Row
 from hitmiss.reports.table import ARROW, Table, TableCell
 from hitmiss.reports.table_style import short_interval
 
-FIRST: Final = ("roc_auc", "f1", "precision", "recall", "accuracy")
-LATER: Final = ("specificity", "fpr", "fnr")
 COUNTS: Final = ("true_positives", "true_negatives", "false_positives", "false_negatives")
 N_DOCUMENTED: Final = 8
 PLACES: Final = 4

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.options import Context
 from hitmiss.reports.section import PointsBlock, Section, TableBlock, TextBlock
+
+PLACE: Final = 70
 
 
 def comparison(evaluation: Evaluation, context: Context) -> Section:

@@ -19,6 +19,8 @@ from hitmiss.reports.pictures import costs_of
 from hitmiss.reports.readings import Reading
 from hitmiss.reports.section import Block, ExplorerBlock, FiguresBlock, FigureView, Section, TextBlock
 
+PLACE: Final = 30
+
 IN_BINS: Final = (
     "Drawn from counts: scores where no number is decided are known by narrow bins (1/256 of the score, at most one trial in 512). "
     "Each point of a curve is exact; a mark or a bar may be off by one bin. The numbers in the tables are those of the scores."

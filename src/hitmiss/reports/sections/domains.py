@@ -38,6 +38,8 @@ from hitmiss.reports.section import (
 from hitmiss.reports.table import Table
 from hitmiss.reports.table_style import PAGE
 
+PLACE: Final = 40
+
 MOST_SINGLE: Final = 12
 """Number of slices that are drawn one by one: the worst."""
 SMALL_BINS: Final = 30

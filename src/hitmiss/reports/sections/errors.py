@@ -8,6 +8,8 @@ from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.options import Context
 from hitmiss.reports.section import ErrorsBlock, Section, TextBlock
 
+PLACE: Final = 80
+
 NO_TRIALS: Final = (
     "Left out: the trials were counted, not kept, so the worst of them cannot be shown. A report of score files without --stream, "
     "--cluster or --counts shows them."

@@ -15,6 +15,8 @@ from hitmiss.reports.readings import LEVELS, Reading
 from hitmiss.reports.section import FiguresBlock, FigureView, Section
 from hitmiss.reports.sections.curves import robustness_view
 
+PLACE: Final = 50
+
 MOST_LEVELS: Final = 12
 """Number of small figures of manipulations at several levels."""
 

@@ -19,6 +19,8 @@ from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.table_style import PAGE, titled
 from hitmiss.reports.triage_tables import confusion_table, over_trials
 
+PLACE: Final = 10
+
 MOST_OPEN: Final = 8
 """Maximum rows of a table that is shown at once where curves follow; a longer one is folded."""
 FEW_DOTS: Final = 3

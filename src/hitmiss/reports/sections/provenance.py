@@ -9,6 +9,8 @@ from hitmiss.reports.options import Context
 from hitmiss.reports.section import Block, CodeBlock, FoldedBlock, PointsBlock, Section, TableBlock
 from hitmiss.reports.table import Table, TableCell
 
+PLACE: Final = 90
+
 MOST_SIGNATURES: Final = 3
 """Number of signatures that are shown at once; the others are folded."""
 

@@ -15,6 +15,8 @@ from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.table_style import PAGE
 from hitmiss.reports.triage_tables import beside_tables, flows
 
+PLACE: Final = 20
+
 MOST_FLOWS: Final = 4
 """Number of runs whose trials are followed to their outcome, in one figure each."""
 
