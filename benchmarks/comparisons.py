@@ -1,17 +1,26 @@
-"""Tests: do they hold their level when there is no difference, and how long does a comparison take?
+"""Tests: do they hold their level when there is no difference, what do they show where there is one, how long do they take?
 
-    python benchmarks/comparisons.py [--repeats N] [--only NAME …] [--no-speed]
+    python benchmarks/comparisons.py [--repeats N] [--only NAME …] [--no-speed] [--workers N] [--minutes M]
+                                     [--json FILE | --from-json FILE]
 
 Level: every test that prints a p value, on data without any true difference, many times over; a test at 5 % should call a
 difference in 5 % of the repeats, an exact one in at most 5 %. Two systems of equal skill share most of their noise, one
 positive to two negatives: on independent trials; on 20 speakers, whose own levels are a quarter of the variance; in five
-slices, corrected together (the share of repeats in which any slice is called different). Slices of one system against the
+slices, corrected together (the share of repeats in which any slice is called different). Power: the same where the second
+system keeps the classes apart by less (d' 1.5 and 1.2; of slices against the others, the first by 0.7 less; of drift, scores
+moved by 0.3). Slices of one system against the
 others, as a report tests them. Drift of the error rates under a manipulation that changes nothing but noise. Rankings of
 many systems are in `rankings.py`. Speed: a paired comparison of EER and minDCF with 1,000 replicates at 680,774 trials
 (processor time), against drawing trials and computing both with scikit-learn (a few replicates, scaled).
 """
 
 from __future__ import annotations
+
+import os
+
+os.environ.update(
+    dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS"), "1")
+)
 
 import argparse
 import time
@@ -20,8 +29,8 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_curve
 
+import rounds
 from hitmiss.conclude.slices import weak_slices
 from hitmiss.core.header import Header, Source
 from hitmiss.core.trials import Trials
@@ -41,44 +50,50 @@ SLOW = 3
 Row = dict[str, Any]
 
 
-def pair_of_equals(rng: np.random.Generator, n1: int, n0: int, skill: float = 1.5) -> tuple[Trials, Trials]:
-    """Two systems with the same true figures on the same trials."""
+LOSS = 0.3
+"""By how much less the second system keeps the classes apart where power is measured."""
+
+
+def pair(rng: np.random.Generator, n1: int, n0: int, loss: float = 0.0, skill: float = 1.5) -> tuple[Trials, Trials]:
+    """Two systems on the same trials, with the same true figures unless the second is worse."""
     label = np.repeat([1, 0], [n1, n0])
     base = rng.normal(size=n1 + n0) + skill * label
     header = Header(sources=(Source("simulated.tsv", "0" * 64),))  # as if from a file, whose hash is known
-    sides = [Trials.of(label, base + 0.6 * rng.normal(size=n1 + n0), header=header) for _ in range(2)]
+    sides = [
+        Trials.of(label, base - own * label + 0.6 * rng.normal(size=n1 + n0), header=header) for own in (0.0, loss)
+    ]
     return at_threshold(sides[0], skill / 2), at_threshold(sides[1], skill / 2)
 
 
-def of_trials(seed: int, n1: int = 100, n0: int = 200) -> dict[str, float | None]:
+def of_trials(seed: int, loss: float = 0.0, n1: int = 100, n0: int = 200) -> dict[str, float | None]:
     """Return the p values of independent trials."""
-    a, b = pair_of_equals(np.random.default_rng(seed), n1, n0)
+    a, b = pair(np.random.default_rng(seed), n1, n0, loss)
     auto = compare(a, b, ["roc_auc", "accuracy", "eer", "min_dcf", "f1"], bootstrap=REPLICATES, seed=seed)
     area = compare(a, b, ["roc_auc"], bootstrap=REPLICATES, seed=seed, test="bootstrap")
     found = {f"{d.test}, {d.metric}": d.p_value for d in (*auto, *area)}
     return found | {"mcnemar mid-p, accuracy": auto.discordances[0].p_mid}
 
 
-def of_many_trials(seed: int) -> dict[str, float | None]:
+def of_many_trials(seed: int, loss: float = 0.0) -> dict[str, float | None]:
     """Return the same with ten times as many."""
-    return of_trials(seed, 1000, 2000)
+    return of_trials(seed, loss, 1000, 2000)
 
 
-def permuted(seed: int) -> dict[str, float | None]:
+def permuted(seed: int, loss: float = 0.0) -> dict[str, float | None]:
     """Return the p values of exchanged answers, for figures that are no shares."""
-    a, b = pair_of_equals(np.random.default_rng(seed), 40, 80)
+    a, b = pair(np.random.default_rng(seed), 40, 80, loss)
     found = compare(a, b, ["roc_auc", "f1"], bootstrap=REPLICATES, seed=seed, test="permutation")
     return {f"{d.test}, {d.metric}": d.p_value for d in found}
 
 
-def of_speakers(seed: int, speakers: int = 20, each: int = 15) -> dict[str, float | None]:
+def of_speakers(seed: int, loss: float = 0.0, speakers: int = 20, each: int = 15) -> dict[str, float | None]:
     """Return the p values if whole speakers are drawn."""
     rng, n = np.random.default_rng([seed, 1]), speakers * each
     label, speaker = (rng.random(n) < 1 / 3).astype(int), np.repeat(np.arange(speakers), each)
     base = rng.normal(size=n) + 1.5 * label
     sides = []
-    for _ in range(2):
-        score = base + 0.5 * rng.normal(size=speakers)[speaker] + 0.6 * rng.normal(size=n)
+    for own in (0.0, loss):
+        score = base - own * label + 0.5 * rng.normal(size=speakers)[speaker] + 0.6 * rng.normal(size=n)
         made = Trials.of(label, score, speaker=np.char.add("s", speaker.astype(str)))
         sides.append(at_threshold(made, 0.75))
     asked = ["roc_auc", "accuracy", "eer", "min_dcf", "f1"]
@@ -86,11 +101,11 @@ def of_speakers(seed: int, speakers: int = 20, each: int = 15) -> dict[str, floa
     return {f"{d.test}, {d.metric}": d.p_value for d in found}
 
 
-def of_slices(seed: int, slices: int = 5) -> dict[str, float | None]:
+def of_slices(seed: int, loss: float = 0.0, slices: int = 5) -> dict[str, float | None]:
     """Return the least corrected p value of five slices, and that of their mean."""
     rng = np.random.default_rng([seed, 2])
     codec = np.char.add("c", (np.arange(900) % slices).astype(str))
-    a, b = (own.put(codec=codec).retitle(slices=("codec",)) for own in pair_of_equals(rng, 300, 600))
+    a, b = (own.put(codec=codec).retitle(slices=("codec",)) for own in pair(rng, 300, 600, loss))
     found = compare(a, b, ["roc_auc", "accuracy", "eer"], by="codec", bootstrap=REPLICATES, seed=seed)
     least: dict[str, float | None] = {}
     for d in found:
@@ -102,11 +117,13 @@ def of_slices(seed: int, slices: int = 5) -> dict[str, float | None]:
     return least
 
 
-def of_weak_slices(seed: int, slices: int = 8) -> dict[str, float | None]:
+def of_weak_slices(seed: int, loss: float = 0.0, slices: int = 8) -> dict[str, float | None]:
     """Say whether a report calls any of eight equal slices worse than the others (p 0 or 1)."""
     rng = np.random.default_rng([seed, 3])
     codec = np.char.add("c", (np.arange(1200) % slices).astype(str))
-    own = pair_of_equals(rng, 400, 800)[0].put(codec=codec).retitle(slices=("codec",))
+    own = pair(rng, 400, 800)[0]
+    moved = np.where((np.arange(1200) % slices == 0) & (own.label == 1), own.score - (0.7 if loss else 0.0), own.score)
+    own = at_threshold(own.put(score=moved), 0.75).put(codec=codec).retitle(slices=("codec",))
     found = measure(own, ["eer", "accuracy"], by="codec", bootstrap=REPLICATES, seed=seed)
     return {
         f"slices against the others with Holm, {metric}": float(not weak_slices(found, metric).weak)
@@ -114,12 +131,12 @@ def of_weak_slices(seed: int, slices: int = 8) -> dict[str, float | None]:
     }
 
 
-def of_drift(seed: int, clips: int = 150) -> dict[str, float | None]:
+def of_drift(seed: int, loss: float = 0.0, clips: int = 150) -> dict[str, float | None]:
     """Say whether the interval of a drift leaves out 0 although the manipulation only adds noise (p 0 or 1)."""
     rng = np.random.default_rng([seed, 4])
     label = np.repeat([1, 0], clips)
     base = rng.normal(size=2 * clips) + 2.0 * label
-    score = np.concatenate([base + 0.5 * rng.normal(size=2 * clips) for _ in range(2)])
+    score = np.concatenate([base + own + 0.5 * rng.normal(size=2 * clips) for own in (0.0, loss)])
     source = np.tile(np.char.add("k", np.arange(2 * clips).astype(str)), 2)
     kind = np.repeat(["clean", "mp3"], 2 * clips)
     trials = Trials.of(
@@ -133,7 +150,7 @@ def of_drift(seed: int, clips: int = 150) -> dict[str, float | None]:
     }
 
 
-LEVELS: dict[str, Callable[[int], dict[str, float | None]]] = {
+LEVELS: dict[str, Callable[[int, float], dict[str, float | None]]] = {
     "300 trials": of_trials,
     "3,000 trials": of_many_trials,
     "120 trials, answers exchanged": permuted,
@@ -145,23 +162,41 @@ LEVELS: dict[str, Callable[[int], dict[str, float | None]]] = {
 """What is tested, and the p values of one repeat."""
 
 
-def level_rows(repeats: int = REPEATS, only: list[str] | None = None) -> Iterator[Row]:
-    """The share of repeats in which each test calls a difference that is not there."""
-    for data, p_values in LEVELS.items():
-        if only and data not in only:
-            continue
-        calls: dict[str, list[bool]] = {}
-        for seed in range(repeats if "3,000" not in data else repeats // 2):
-            for name, p in p_values(seed).items():
-                calls.setdefault(name, []).append(p is not None and p < ALPHA)
-        for name, own in sorted(calls.items()):
-            low, high = wilson(sum(own), len(own))
+def one_repeat(data: str, seed: int) -> dict[str, tuple[bool, bool]]:
+    """Whether each test calls a difference where there is none, and where there is one."""
+    same, other = LEVELS[data](seed, 0.0), LEVELS[data](seed, LOSS)
+    return {name: tuple(p is not None and p < ALPHA for p in (same[name], other.get(name))) for name in same}
+
+
+def level_rows(given: argparse.Namespace) -> Iterator[Row]:
+    """The share of repeats in which each test calls a difference that is not there, and one that is."""
+    counts: dict[str, list[int]] = rounds.kept_in(given.from_json or given.json)
+    begun = {name.split("|")[0]: cell[2] for name, cell in counts.items()}
+    tasks = (
+        (data, seed)
+        for seed in range(given.repeats)
+        for data in given.only or LEVELS
+        if begun.get(data, 0) <= seed < (given.repeats if "3,000" not in data else given.repeats // 2)
+    )
+
+    def note(task: tuple[Any, ...], found: dict[str, tuple[bool, bool]]) -> None:
+        for name, calls in found.items():
+            cell = counts.setdefault(f"{task[0]}|{name}", [0, 0, 0])
+            cell[:] = cell[0] + calls[0], cell[1] + calls[1], cell[2] + 1
+
+    if not given.from_json:
+        rounds.carry_out(one_repeat, tasks, note, given, counts)
+    for data in LEVELS:
+        for place in sorted(own for own in counts if own.startswith(f"{data}|")):
+            false, true, n = counts[place]
+            low, high = wilson(false, n)
             yield {
-                "test, no true difference": name,
+                "test": place.split("|")[1],
                 "data": data,
-                "repeats": len(own),
-                "called different at 5 %": f"{sum(own) / len(own):.1%}",
+                "repeats": n,
+                "no difference: called at 5 %": f"{false / n:.1%}",
                 "95 % interval": f"{low:.1%} to {high:.1%}",
+                "a difference: called": f"{true / n:.0%}",
             }
 
 
@@ -169,6 +204,8 @@ def resample_with_sklearn(a: Trials, b: Trials, rng: np.random.Generator) -> tup
     """One replicate by hand: draw trials within each class, both curves, both EERs and both least costs."""
     members = [np.flatnonzero(a.label == k) for k in (1, 0)]
     drawn = np.concatenate([rng.choice(m, len(m)) for m in members])
+    from sklearn.metrics import roc_curve
+
     rates, costs = [], []
     for side in (a, b):
         false, true, _ = roc_curve(side.label[drawn], side.score[drawn], drop_intermediate=False)
@@ -181,7 +218,7 @@ def resample_with_sklearn(a: Trials, b: Trials, rng: np.random.Generator) -> tup
 def speed_rows() -> Iterator[Row]:
     """One comparison at full size against resampling by hand."""
     rng = np.random.default_rng(0)
-    a, b = pair_of_equals(rng, POSITIVES, TRIALS - POSITIVES)
+    a, b = pair(rng, POSITIVES, TRIALS - POSITIVES)
     start = time.process_time()
     compare(a, b, ["eer", "min_dcf"], bootstrap=1000)
     ours = time.process_time() - start
@@ -204,8 +241,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--only", nargs="*", choices=list(LEVELS), help="data whose tests are run")
     parser.add_argument("--no-speed", action="store_true")
+    rounds.add_options(parser, 30.0)
     given = parser.parse_args()
-    every = level_rows(given.repeats, given.only), speed_rows() if not given.no_speed else ()
+    every = level_rows(given), speed_rows() if not given.no_speed and not given.from_json else ()
     for header, own in groupby((row for rows in every for row in rows), key=tuple):
         print(f"\n| {' | '.join(header)} |\n|{'---|' * len(header)}")
         for row in own:

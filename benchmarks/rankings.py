@@ -1,11 +1,12 @@
 """Rankings of many systems: the family-wise error without any difference, what is shown where there is one, and the cost.
 
-    python benchmarks/rankings.py [--workers N] [--minutes M] [--trials N] [--json FILE]
+    python benchmarks/rankings.py [--workers N] [--minutes M] [--trials N] [--json FILE | --from-json FILE]
 
 Error: systems of equal skill that share part of their noise; the share of data sets in which any pair is called different,
 with 300 replicates at 95 %; least costs with few errors too, where a system often shows none of one kind, and with systems
-of other shapes but the same cost; `--json` keeps the counts, and a run goes on from what the file holds. Shown: nine systems with
-an EER from 0.3 % to 41.9 % on 1,500 trials. Cost: fifty systems against one on the same trials with 150 speakers, by the
+of other shapes but the same cost; `--json` keeps the counts, and a run goes on from what the file holds. Power: the same
+for half of the systems being worse by the stated difference of d', the share of those pairs that are called different. Shown:
+nine systems with an EER from 0.3 % to 41.9 % on 1,500 trials. Cost: fifty systems against one on the same trials with 150 speakers, by the
 clock (runs are measured side by side, one per core) and in brackets in processor time; `--trials` scales it.
 """
 
@@ -16,21 +17,20 @@ import os
 os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import argparse
-import json
+import math
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
-from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import rounds
 from hitmiss.core.header import Header, Source
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure
 from hitmiss.engine.rank import compare_all
+from hitmiss.engine.ranking import Ranking
 from hitmiss.stats.intervals import wilson
 
 ENOUGH = {2: 200, 8: 200, 30: 200, 100: 100}
@@ -124,23 +124,40 @@ DATA = (
 )
 
 
-def false_alarms(systems: int, at: int, k: int) -> dict[str, bool]:
-    """Whether any pair of equal systems is called different, metric by metric."""
+WORSE = 0.5
+"""By how much less every other system keeps the classes apart (d') where power is measured."""
+
+
+def calls(systems: int, at: int, k: int) -> dict[str, tuple[float, float]]:
+    """Whether any pair of equal systems is called different, and which share of unequal pairs is, metric by metric."""
     data = DATA[at]
-    runs = data.runs(np.random.default_rng([k, systems, at]), systems)
-    unit = "speaker" if data.units else None
-    found = compare_all(runs, data.metrics, seed=k, unit=unit, force=True, bootstrap=300)
+    rng = np.random.default_rng([k, systems, at])
+    options: dict[str, Any] = {"unit": "speaker" if data.units else None, "force": True, "bootstrap": 300, "seed": k}
+    equal = compare_all(data.runs(rng, systems), data.metrics, **options)
+    unequal = None if data.wrong else compare_all(_unequal(data, rng, systems), data.metrics, **options)
     return {
-        metric: any((d.difference.p_adjusted or 1.0) < 0.05 for d in found.duels if d.difference.metric == metric)
+        metric: (float(any(_called(equal, metric))), float(np.mean(_called(unequal, metric, True) or [math.nan])))
         for metric in data.metrics
     }
 
 
-def error_rows(workers: int, minutes: float, kept: Path | None = None) -> Iterator[Row]:
+def _called(ranking: Ranking | None, metric: str, unequal: bool = False) -> list[bool]:
+    """Whether each pair is called different; `unequal`: only pairs of one of either kind."""
+    duels = [d for d in ranking.duels if d.difference.metric == metric] if ranking else []
+    kept = [d.difference for d in duels if not unequal or int(d.a[1:]) % 2 != int(d.b[1:]) % 2]
+    return [(1.0 if d.p_adjusted is None else d.p_adjusted) < 0.05 for d in kept]
+
+
+def _unequal(data: Null, rng: np.random.Generator, systems: int) -> dict[str, Trials]:
+    law = NormalDist()
+    worse = law.cdf(law.inv_cdf(data.eer) + WORSE / 2.0)
+    return field(rng, tuple((data.eer, worse)[i % 2] for i in range(systems)), data.n1, data.n0, data.units)
+
+
+def error_rows(given: argparse.Namespace) -> Iterator[Row]:
     """The family-wise error, in rounds over the settings until each has enough data sets or the time is over."""
-    counts: dict[str, list[int]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
-    ends = time.monotonic() + 60.0 * minutes
-    begun = {name.rpartition(" ")[0]: of for name, (_, of) in counts.items()}
+    counts: dict[str, list[float]] = rounds.kept_in(given.from_json or given.json)
+    begun = {name.rpartition(" ")[0]: cell[1] for name, cell in counts.items()}
     tasks = (
         (m, at, j * (1 + (m == 100)) * (8 if at == 1 else 1))
         for j in range(max(ENOUGH.values()))
@@ -148,24 +165,19 @@ def error_rows(workers: int, minutes: float, kept: Path | None = None) -> Iterat
         for at in range(len(DATA))
         if begun.get(f"{m} {at}", 0) <= j < ENOUGH[m] and (m < 30 or at < 3)
     )
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        pending: dict[Future[dict[str, bool]], tuple[int, int]] = {}
-        while time.monotonic() < ends:
-            while len(pending) < 2 * workers and (task := next(tasks, None)) is not None:
-                pending[pool.submit(false_alarms, *task)] = task[:2]
-            if not pending:
-                break
-            for future in wait(pending, timeout=1.0, return_when=FIRST_COMPLETED)[0]:
-                setting = pending.pop(future)
-                for metric, called in future.result().items():
-                    cell = counts.setdefault(f"{setting[0]} {setting[1]} {metric}", [0, 0])
-                    cell[0] += called
-                    cell[1] += 1
-                if kept:
-                    kept.write_text(json.dumps(counts, indent=1))
-        for future in pending:
-            future.cancel()
-    for systems, at, metric, called, done in sorted((int(n.split()[0]), *n.split()[1:], *c) for n, c in counts.items()):
+
+    def note(task: tuple[Any, ...], found: dict[str, tuple[float, float]]) -> None:
+        for metric, (called, shown) in found.items():
+            cell = counts.setdefault(f"{task[0]} {task[1]} {metric}", [0, 0, 0.0])
+            cell[0] += int(called)
+            cell[1] += 1
+            cell[2] += shown
+
+    if not given.from_json:
+        rounds.carry_out(calls, tasks, note, given, counts)
+    for systems, at, metric, called, done, shown in sorted(
+        (int(n.split()[0]), *n.split()[1:], *c) for n, c in counts.items()
+    ):
         low, high = wilson(called, done, 0.95)
         yield {
             "systems": systems,
@@ -173,6 +185,7 @@ def error_rows(workers: int, minutes: float, kept: Path | None = None) -> Iterat
             "metric": metric,
             "family-wise error": f"{called / done:.1%}",
             "95 %": f"[{low:.1%}, {high:.1%}]",
+            "power": "" if math.isnan(shown) else f"{shown / done:.0%}",
             "data sets": done,
         }
 
@@ -213,15 +226,13 @@ def _spent(work: Any) -> tuple[float, float]:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--minutes", type=float, default=10.0, help="for the family-wise error")
     parser.add_argument(
         "--trials", type=int, default=680_774, help="of the fifty systems whose cost is measured; 0: none"
     )
-    parser.add_argument("--json", type=Path)
+    rounds.add_options(parser, 10.0)
     given = parser.parse_args()
-    cost = cost_rows(given.trials) if given.trials else ()
-    for rows in (shown_rows(), error_rows(given.workers, given.minutes, given.json), cost):
+    cost = cost_rows(given.trials) if given.trials and not given.from_json else ()
+    for rows in (shown_rows(), error_rows(given), cost):
         for i, row in enumerate(rows):
             if i == 0:
                 print("\n| " + " | ".join(row) + " |\n|" + "---|" * len(row))

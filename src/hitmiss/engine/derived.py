@@ -28,14 +28,16 @@ from hitmiss.core.results import (
 from hitmiss.core.sorting import Floats
 from hitmiss.engine.averages import by_slices
 from hitmiss.engine.columns import Sample
-from hitmiss.engine.drawn import NO_BOUNDS, Drawn
+from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.interval import choose_interval
 from hitmiss.engine.measurement import Measurement, weighed, with_interval
 from hitmiss.engine.prepare import shown_text
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import samples_of_slices
+from hitmiss.stats.forms.base import Located
 from hitmiss.stats.forms.composite import Expression
+from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.students_t import MANY
 
 MOST_WEIGHTS: Final = 1 << 28
@@ -126,17 +128,36 @@ def _row(work: Measurement, whole: Sample, derived: Derived, questions: Mapping[
         over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
         for term, question, part in zip(derived.terms, asked, parts, strict=True)
     ]
-    form = Expression(derived.of, derived.is_extreme)
+    form = Expression(derived.of, derived.is_extreme, not any(isinstance(q.form, Located) for q in asked))
     little = (work.draws.too_few(sample) for part in parts for sample, _ in part)
     known = Drawn(
         value,
-        derived.range([q.metric.range for q in asked]) if derived.is_extreme else NO_BOUNDS,
+        derived.range([q.metric.range for q in asked]),
         replicates=form.combine(drawn),
         degrees=min(work.draws.degrees(sample) for part in parts for sample, _ in part) if plan.unit else MANY,
         by_units=True,
+        left=_left(work, whole, derived, asked, parts) if plan.unit and not derived.is_extreme else None,
         too_few=lambda: next(filter(None, little), None),
     )
     return with_interval(row, choose_interval(form, known, plan))
+
+
+def _left(
+    work: Measurement,
+    whole: Sample,
+    derived: Derived,
+    asked: Sequence[PreparedMetric],
+    parts: Sequence[Sequence[tuple[Sample, float]]],
+) -> LeftOut | None:
+    """Return the expression without one block of units each; None if it is unknown for a part."""
+    found = []
+    for term, question, part in zip(derived.terms, asked, parts, strict=True):
+        own = [work.draws.left(question.form, sample) for sample, _ in part]
+        known = [values for values in own if values is not None]
+        if len(known) < len(own):
+            return None
+        found.append(over(term, known))
+    return work.draws.left_out(asked[0], [whole], Expression(derived.of).combine(found))
 
 
 def _samples(whole: Sample, term: Term, question: PreparedMetric) -> list[tuple[Sample, float]]:

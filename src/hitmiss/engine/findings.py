@@ -184,6 +184,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "no interval: the value is at the end of its range, and draws do not show how far it may be from there",
         short="the value is at the end of its range, and draws do not show how far it may be from there",
     ),
+    "no-interval/few-values": Entry(
+        NOTE,
+        "no interval: it is one of {values} values, because scores or values are tied, and draws do not show how near the "
+        "next one is",
+        short="it is one of {values} values, because scores or values are tied",
+    ),
     "no-interval/one-of-kinds": Entry(NOTE, "no interval: {part}{of}{trials} alone", short="{part}{of}{trials} alone"),
     "no-interval/alike": Entry(NOTE, "no interval: {part}", short="{part}"),
     "no-interval/biased-difference": Entry(NOTE, "no interval and no test: resampling biases {metric_name}"),

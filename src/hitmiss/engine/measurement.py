@@ -13,7 +13,7 @@ from hitmiss.core.protocol import Protocol
 from hitmiss.core.results import Estimate
 from hitmiss.core.sorting import Floats
 from hitmiss.engine.columns import Columns, Sample
-from hitmiss.engine.drawn import NO_BOUNDS, Drawn, drawn_of
+from hitmiss.engine.drawn import NO_BOUNDS, Drawn, degrees_of, drawn_of
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.few_errors import too_few_errors
 from hitmiss.engine.interval import Interval, choose_interval
@@ -21,7 +21,6 @@ from hitmiss.engine.notes import few, why_fitted, why_no_interval, why_undefined
 from hitmiss.engine.prepare import prepared_for
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.stats.forms.composite import Difference, Mean
-from hitmiss.stats.students_t import MANY
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,7 @@ class Measurement:
             why_fitted(plan, question),
             form.combine([_replicates(part) for part in own]),
             float(form.combine([part.middle for part in own])),
-            degrees=min(draws.degrees(sample, question.labelled) for sample in whole) if by_units else MANY,
+            degrees=min(degrees_of(draws, question, sample) for sample in whole),
             by_units=by_units,
             without=lambda _: draws.left_out(question, whole, without),
             too_few=lambda: next(filter(None, little), None),

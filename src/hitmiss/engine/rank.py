@@ -218,12 +218,12 @@ class Together:
     slice: Mapping[str, str]
     average: str | None = None
 
-    @property
+    @cached_property
     def n(self) -> int:
-        """The number of questions."""
+        """The number of questions; every pair of runs asks for it."""
         return len(each_once(self.parts))
 
-    @property
+    @cached_property
     def n_positive(self) -> int:
         """The number of positive questions."""
         return int(np.concatenate([p.positive for p in self.parts])[each_once(self.parts)].sum())

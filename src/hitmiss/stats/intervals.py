@@ -161,7 +161,7 @@ def of_least_cost(least: Floats, at_best: Floats, estimate: float, acceleration:
 
 FEW_UNITS = 10.0
 """With more units than this the corrections for few units fade, for estimates with bounds."""
-MOST_LEAN, MOST_LEAN_CROSSED, MOST_LEAN_LOG = 0.25, 0.5, 0.75
+MOST_LEAN, MOST_LEAN_CROSSED, MOST_LEAN_LOG = 0.35, 0.5, 0.75
 """How many errors an end is moved out at most for skewness: between two bounds (of crossed units), above one bound.
 
 The scale removes most of it. On the logarithmic scale every error multiplies the end: without a limit, intervals of six
@@ -188,7 +188,9 @@ def student(
     of a studentised mean; Hall 1992, section 3). An end is moved out by the bias that the replicates show as well,
     unless the estimate has no bounds: it is then a difference, in which the bias of both sides cancels. No end is moved
     in. With a bound the scale removes most of the skewness, so that the first move is at most `MOST_LEAN`, and both
-    fade beyond `FEW_UNITS`; without two bounds, the jackknife error is used if it is larger. Of crossed units, whose products vary
+    fade beyond `FEW_UNITS`. Replicates of few units reach far out on the scale near a bound, so the error of
+    `FEW_UNITS` or fewer is that of the plain replicates times the slope of the scale, which passes over to the
+    deviation on the scale as the moves fade; above one bound, the jackknife error is used if it is larger then. Of crossed units, whose products vary
     too much, the error is that of `without`. Measured for 6 to 400 units, equal, unequal and of one class: see
     docs/intervals.md.
 
@@ -206,22 +208,26 @@ def student(
     left = None if without is None else without.each(lambda v: on_scale_or_slope(v[np.isfinite(v)], centre, scale))
     moved = on_scale_or_slope(np.append(known, centre), centre, scale)
     bias = float(moved[:-1].mean() - moved[-1]) if math.isfinite(bounds[0]) else 0.0
-    error, lean = float(np.std(moved[:-1], ddof=1)), 0.0
+    lean, is_bounded = 0.0, any(map(math.isfinite, bounds))
     is_crossed = left is not None and left.cells is not None
     if left is not None and any(len(own) > 1 for own in left.groups):
         degrees = left.degrees
     if not degrees > 0.0:  # all that varies comes from one unit
         return math.nan, math.nan
-    error *= math.sqrt((degrees + 1.0) / degrees)
+    fading = min(1.0, FEW_UNITS / (degrees + 1.0)) if is_bounded else 1.0
+    error, plain = float(np.std(moved[:-1], ddof=1)), float(np.std(known, ddof=1)) * scale.slope(centre)
     t = t_quantile(0.5 + level / 2.0, degrees)
+    shown = math.sqrt((degrees + 1.0) / degrees)
+    error *= shown
     if left is not None and (smooth or is_crossed):
         lean = left.acceleration * (2.0 * t * t + 1.0)
         if is_crossed:
             error, bias = math.sqrt(left.variance), 0.0
         elif not all(map(math.isfinite, bounds)):
             error = max(error, math.sqrt(left.variance))
-    if any(map(math.isfinite, bounds)):
-        fading = min(1.0, FEW_UNITS / (degrees + 1.0))
+    if is_bounded and not is_crossed and error > 0.0:
+        error *= (shown * plain / error) ** (fading * fading)
+    if is_bounded:
         between = MOST_LEAN_CROSSED if is_crossed else MOST_LEAN
         most = (between if all(map(math.isfinite, bounds)) else MOST_LEAN_LOG) * fading
         lean, bias = min(max(lean, -most), most), bias * fading

@@ -77,10 +77,14 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A formula of several estimates; `is_extreme`: it takes the greatest or the least of noisy numbers."""
+    """A formula of several estimates; `is_extreme`: it takes the greatest or the least of noisy numbers.
+
+    `is_smooth`: none of them is read at a quantile.
+    """
 
     formula: Callable[[Sequence[Number]], Number]
     is_extreme: bool = False
+    is_smooth: bool = True
 
     def combine(self, parts: Sequence[Floats]) -> Floats:
         """Return the value of the formula, replicate by replicate."""
