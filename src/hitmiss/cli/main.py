@@ -32,7 +32,7 @@ JOBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse", "prevalence"),
     "Compare and decide": ("compare", "board", "replace", "lock", "gate", "plan", "verify"),
     "Run models": ("detect", "attack", "llm", "probe", "shortcuts"),
-    "People": ("review",),
+    "People": ("review", "annotators"),
     "Files": ("init", "validate", "convert", "report", "export", "sql"),
     "Help": ("list", "show", "demo", "doctor"),
 }

@@ -21,6 +21,25 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-threshold-in-use": Entry(
         ERROR, "say at which threshold the old classifier flags", fix="give {--threshold 0.8}, or one for each group"
     ),
+    "bad-vote": Entry(
+        ERROR,
+        "{name}, row {row}: the vote {value!r} means neither yes nor no",
+        fix="name the word for yes: {--yes WORD}",
+    ),
+    "vote-of-nobody": Entry(ERROR, "{name}, row {row}: a vote without an id or an annotator"),
+    "two-votes": Entry(ERROR, "{name}, row {row}: {person} says both yes and no about {item}"),
+    "no-votes": Entry(ERROR, "{name} has no votes, or none about the texts that are scored"),
+    "votes-column": Entry(
+        ERROR,
+        "which column of {name} is the {role}? There are {columns}",
+        fix="write {--column <role>=NAME}, or {--votes A,B,C}",
+    ),
+    "votes-and-scores": Entry(
+        ERROR, "{n:,} texts have votes or scores, but not both; the first is {first!r}", fix="add {--allow-missing}"
+    ),
+    "votes-metric": Entry(
+        ERROR, "{metric} needs more than a label and these scores", fix="add {--threshold 0.5} for decisions"
+    ),
     "bad-share": Entry(
         ERROR,
         "a share of {share} with a margin of {margin} cannot be",
