@@ -80,6 +80,37 @@ def prediction_files(root: Path) -> None:
     shutil.copytree(data / "configs", root / "configs", dirs_exist_ok=True)
 
 
+def audit_files(root: Path) -> None:
+    """Write an audit sample with its strata, and votes of annotators with a classifier's scores, as `audit`."""
+    import numpy as np
+
+    rng, folder = np.random.default_rng(7), root / "audit"
+    folder.mkdir(parents=True, exist_ok=True)
+    strata, sample = ["language,band,flagged,n,expected"], ["id,language,band,flagged,label"]
+    for language, band, flagged, n, share, labels in AUDITED:
+        strata.append(f"{language},{band},{flagged},{n},{share}")
+        for positive in rng.random(labels) < share:
+            sample.append(f"a{len(sample)},{language},{band},{flagged},{int(positive)}")
+    votes, scores = ["id,annotator,label"], ["id,score"]
+    for i in range(400):
+        toxic = rng.beta(0.6, 0.9)
+        scores.append(f"t{i},{np.clip(toxic + rng.normal(0, 0.2), 0, 1):.4f}")
+        votes += [f"t{i},{name},{int(rng.random() < toxic)}" for name in ("ann", "bob", "eve")]
+    for name, rows in (("strata", strata), ("sample", sample), ("votes", votes), ("scores", scores)):
+        (folder / f"{name}.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+AUDITED = (
+    ("en", "high", "yes", 5000, 0.9, 150),
+    ("en", "middle", "yes", 3000, 0.5, 150),
+    ("en", "near", "no", 20000, 0.05, 300),
+    ("en", "low", "no", 900000, 0.0005, 2000),
+    ("tr", "high", "yes", 400, 0.8, 100),
+    ("tr", "low", "no", 60000, 0.002, 1000),
+)
+"""Language, band of scores, whether flagged, items, share of positives, labels."""
+
+
 def text_files(root: Path) -> None:
     """Write comments with labels, and a small detector that counts exclamation marks."""
     import numpy as np
@@ -125,6 +156,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "clips": clip_file,
     "asvspoof5": score_files,
     "toxicity": prediction_files,
+    "audit": audit_files,
     "text": text_files,
     "triage": lambda root: simulate_triage(root / "demo/triage", 1.0),
     "llm": lambda root: simulate_pictures(root / "demo/llm", 1.0),

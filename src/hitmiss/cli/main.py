@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hitmiss.cli.options import Verb
 
 JOBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse", "prevalence"),
+    "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse", "prevalence", "audit"),
     "Compare and decide": ("compare", "board", "replace", "lock", "gate", "plan", "verify"),
     "Run models": ("detect", "attack", "llm", "probe", "shortcuts"),
     "People": ("review", "annotators"),

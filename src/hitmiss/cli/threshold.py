@@ -27,7 +27,7 @@ def threshold(
         opt("A metric of decisions: f1, fbeta(beta=2), mcc, decision_cost(c_fp=1,c_fn=5) …", MEASURING, common=True),
     ] = OBJECTIVE,
     search: Annotated[
-        Literal["exact", "grid"], opt("exact: over observed scores; grid: 0.10, 0.11 … 0.90.", MEASURING, common=True)
+        Literal["exact", "grid"], opt("exact: over observed scores; grid: 0.10, 0.11 … 0.90.", MEASURING)
     ] = "exact",
     guarantee: Annotated[
         str | None,

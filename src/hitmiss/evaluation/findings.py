@@ -21,6 +21,26 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-threshold-in-use": Entry(
         ERROR, "say at which threshold the old classifier flags", fix="give {--threshold 0.8}, or one for each group"
     ),
+    "audit-column": Entry(ERROR, "{name} has no column {column!r}, or several for it; there are {columns}"),
+    "audit-cell": Entry(ERROR, "{name}, row {row}, column {column}: {value!r} is not what stands there"),
+    "audit-stratum-twice": Entry(ERROR, "{name}, row {row}: this stratum was listed before"),
+    "audit-unknown-stratum": Entry(ERROR, "{name}, row {row}: the population has no such stratum ({stratum})"),
+    "audit-labels": Entry(
+        ERROR,
+        "stratum {stratum}: {labelled:,} labels of {n:,} items; each stratum needs at least one label, and at most all",
+    ),
+    "audit-by": Entry(ERROR, "no column of the strata is {column!r}; there are {columns}"),
+    "audit-expected": Entry(
+        ERROR,
+        "stratum {stratum}: a plan needs the share of positives that is expected",
+        fix="add the column expected to the population",
+    ),
+    "no-audit-plan": Entry(
+        ERROR,
+        "a plan needs either a number of labels or a width",
+        fix="add {--labels 2000} or {--width 0.1}, or give a sample",
+    ),
+    "no-population": Entry(ERROR, "how many items are there in each stratum?", fix="add {--population FILE}"),
     "bad-vote": Entry(
         ERROR,
         "{name}, row {row}: the vote {value!r} means neither yes nor no",
