@@ -301,6 +301,9 @@ Call = Callable[[hm.Trials, hm.Results], object]
     ("call", "words"),
     [
         (lambda t, _: hm.rank(t, "eer"), "rank takes runs by name or in a list"),
+        (lambda _, r: r.report("x.pdf"), "a report is an HTML file, and x.pdf is not; write x.html"),
+        (lambda *_: hm.Trials.of(TABLE, positive="fake"), "this is a table; read it: hm.read(table"),
+        (lambda *_: hm.evaluate(LABEL, SCORE, metrics="eeer"), "did you mean 'eer'"),
         (lambda *_: hm.rank({}), "needs two runs or more; found 0"),
         (lambda t, _: hm.rank({"a": t, "b": t}, metric="eer"), "did you mean 'metrics'?"),
         (lambda t, _: hm.compare(t, t, positive="fake"), "trials, which are read already"),
@@ -342,4 +345,4 @@ def test_what_cannot_be_meant_is_said_in_our_words(
 ) -> None:
     with pytest.raises(hm.HitmissError) as caught:
         call(trials, results)
-    assert words in str(caught.value)
+    assert words in str(caught.value) and len(str(caught.value)) < 500

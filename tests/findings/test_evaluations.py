@@ -105,6 +105,8 @@ CASES: Sequence[tuple[str, Case]] = [
         Trials(trials().frame.with_columns(item=pl.lit('a"b') + pl.col("item")), trials().header), "out.tsv"
     )),
     ("read-already", lambda: hm.measure(trials(), "eer", positive="fake")),
+    ("table-for-labels", lambda: hm.Trials.of(pl.DataFrame({"label": [1, 0], "score": [2, 3]}))),
+    ("report-kind", lambda: hm.evaluate([1, 0], [2, 3]).report("report.pdf")),
     ("swapped-arrays", lambda: hm.evaluate([0.1, 0.2, 0.3], [1, 0, 1])),
     ("array-for-name", lambda: hm.evaluate(pl.DataFrame({"label": [1, 0], "score": [2, 3]}), by=np.array(["a", "b"]))),
     ("columns-by-keyword", lambda: hm.evaluate(pl.DataFrame({"truth": [1, 0], "score": [2, 3]}), "truth")),

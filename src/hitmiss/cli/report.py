@@ -40,10 +40,11 @@ def report(
     $ hitmiss report scores.tsv --key key.tsv -p asvspoof5 -o report.html
     """
     from hitmiss.reports.contests import contest_page, is_contest
-    from hitmiss.reports.html import write_page, write_report
+    from hitmiss.reports.html import refuse_other_kinds, write_page, write_report
     from hitmiss.reports.page import Options
     from hitmiss.reports.sources import Measuring, open_sources
 
+    refuse_other_kinds(output)
     if len(runs) == 1 and is_contest(runs[0]):
         size = write_page(contest_page(runs[0], page.title), output, static=page.static)
         tell(output, size, [runs[0]], json, f"from {runs[0]}")  # which may hold any number of runs

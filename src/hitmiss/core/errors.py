@@ -160,6 +160,10 @@ class UsageError(HitmissError, ValueError):
 
 LISTED: Final = 200
 """Most names that a message lists; a model may have thousands of inner values."""
+MANY: Final = 24
+"""More known names than these are counted, not listed, beside the nearest ones."""
+LISTS: Final = ("metric", "protocol")
+"""What `hitmiss list` lists."""
 
 
 class UnknownName(UsageError):
@@ -193,6 +197,9 @@ class UnknownName(UsageError):
             "more": Finding("more-names", values={"n": len(names) - LISTED}) if len(names) > LISTED else None,
         }
         self.finding = Finding("unknown-name", values=values)
+        if near and len(names) > MANY:
+            listing = f": `hitmiss list {what}s`" if what in LISTS else ""
+            self.finding = Finding("unknown-name/many", values={**values, "n": len(names), "listing": listing})
 
 
 class DataError(HitmissError, ValueError):

@@ -16,6 +16,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{column} cannot be cut into bands: {value!r} in row {row} is not a number",
         fix="name a column of numbers",
     ),
+    "table-for-labels": Entry(
+        ERROR,
+        "Trials.of takes labels and scores as arrays, and this is a table",
+        fix="read it: hm.read(table, label='NAME', score='NAME')",
+    ),
     "read-already": Entry(
         ERROR, "{verb} was given trials, which are read already; {names} belongs to hm.read, or give the table itself"
     ),
@@ -24,6 +29,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "settings-blamed": Entry(ERROR, "{what} ({said}; change it there, or switch it off with {--settings none})"),
     "bad-settings/placed": Entry(ERROR, "{place}: {what}"),
     "unknown-name": Entry(ERROR, "unknown {what} {name!r}{near} Known: {known}{more}"),
+    "unknown-name/many": Entry(ERROR, "unknown {what} {name!r}{near} There are {n:,} in all{listing}"),
     "near-names": Entry(INFO, "; did you mean {names}?"),
     "more-names": Entry(INFO, " and {n:,} more"),
     "disk-full": Entry(ERROR, "the disk is full ({reason}){where_2}; {what}"),

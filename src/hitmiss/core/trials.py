@@ -519,6 +519,8 @@ def _read_labels(
     label: ArrayLike, positive: object, negative: object, head: Header
 ) -> tuple[NDArray[np.bool_], Header]:
     """Return a mask of the positives and the header with the names of the classes; words are read as those of files."""
+    if hasattr(label, "columns"):
+        raise UsageError.of("table-for-labels")
     given = np.asarray(label)
     ours, other = (None if name is None else str(label_text(name)) for name in (positive, negative))
     if given.dtype.kind not in "UOT" or not any(isinstance(value, str) for value in given.flat):

@@ -8,6 +8,9 @@ from typing import Final
 from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "report-kind": Entry(
+        ERROR, "a report is an HTML file, and {path} is not", fix="write {html}; {--pdf FILE} prints it as PDF as well"
+    ),
     "nothing-to-draw": Entry(ERROR, "there is nothing to draw: no row has a number"),
     "both-labels/items": Entry(
         ERROR,

@@ -92,6 +92,7 @@ def report(
     ...     report([f"{folder}/ours.json"], f"{folder}/report.html").stat().st_size > 10_000
     True
     """
+    refuse_other_kinds(output)
     if isinstance(runs, Mapping):
         names, runs = [*map(str, runs)], [*runs.values()]
     given = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
@@ -137,6 +138,12 @@ def write_report(
 ) -> int:
     """Write the report of some runs; return its size in bytes."""
     return write_page(compose(sources, options), path, static=static)
+
+
+def refuse_other_kinds(path: str | Path) -> None:
+    """Refuse the name of a file of another kind than HTML, which its program could not open."""
+    if Path(path).suffix.lower() not in ("", ".html", ".htm"):
+        raise UsageError.of("report-kind", path=str(path), html=Path(path).with_suffix(".html").name)
 
 
 def write_page(page: Page, path: str | Path, *, static: bool = False) -> int:
