@@ -350,7 +350,7 @@ def _ranked(
         raise DataError.of("unpaired/not", able=next(iter(able)), unlike=unlike[0])
     from hitmiss.core.trials import Trials
 
-    question = prepare_metric(metric, Trials.of([1, 0], [1.0, 0.0]), design.settled)
+    question = prepare_metric(metric, Trials.of([1, 0], [1.0, 0.0]), design.rules)
     standings, duels = rank_replicates(able, question, design, BoardSample(one.n, one.n_positive))
     found = tiers([s.run for s in standings], {frozenset((d.a, d.b)): d.difference for d in duels})
     ranked = [

@@ -30,7 +30,7 @@ def show(
         printing.out_json({"schema": 1, "name": name, "entries": entries})
         return
     for entry in entries:
-        facts = [[TITLES.get(key, key), _text(value)] for key, value in told(entry).items()]
+        facts = [[TITLES.get(key, key), _text(value)] for key, value in stated_keys(entry).items()]
         printing.out("\n".join(printing.aligned(facts)))
         printing.out(f"\n{entry['doc']}" if entry["doc"] else "")
 
@@ -46,15 +46,15 @@ TITLES: Final[Mapping[str, str]] = {
 """What people call the fields of a declaration."""
 
 
-def told(entry: Mapping[str, object]) -> dict[str, object]:
+def stated_keys(entry: Mapping[str, object]) -> dict[str, object]:
     """Return what people need of an entry: what it states, without what is empty, off or for the code alone.
 
-    >>> told({"protocol": "mine", "reader": "", "bootstrap": 0, "read": {"positive": "fake", "dedupe": False}})
+    >>> stated_keys({"protocol": "mine", "reader": "", "bootstrap": 0, "read": {"positive": "fake", "dedupe": False}})
     {'protocol': 'mine', 'read': {'positive': 'fake'}}
     """
     found: dict[str, object] = {}
     for at, (key, value) in enumerate(entry.items()):  # the first is its kind and its name
-        own = told(value) if key == "read" and isinstance(value, Mapping) else value
+        own = stated_keys(value) if key == "read" and isinstance(value, Mapping) else value
         if (at == 0 or key not in INNER) and own not in (None, "", 0, False, [], {}):
             found[key] = own
     return found

@@ -55,7 +55,13 @@ class AskSpec(Spec):
         bool, opt("Take a second confidence from the probability of the verdict's words, where a provider gives it.")
     ] = False
     max_connections: Annotated[
-        int | None, opt("Requests at once (default: 20, or adaptive through inspect_ai).", OTHERS, "--max-connections", "--num-workers")
+        int | None,
+        opt(
+            "Requests at once (default: 20, or adaptive through inspect_ai).",
+            OTHERS,
+            "--max-connections",
+            "--num-workers",
+        ),
     ] = None
     max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6
     timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600

@@ -58,7 +58,7 @@ class Completeness:
         return f"{self.n:,} of {self.of:,}"
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """What is missing, in one sentence."""
         size = f"{self.questions:,} items × {len(self.runs)} runs"
         told = [f"{', '.join(f'{k} {v}' for k, v in run.items())} has {n:,}" for run, n in self.short[:SHOWN]]

@@ -42,9 +42,9 @@ class Bands:
             raise UsageError.of("bad-thresholds", low=self.low, high=self.high)
 
     def __str__(self) -> str:
-        return self.told("real", "fake")
+        return self.in_words("real", "fake")
 
-    def told(self, negative: str, positive: str) -> str:
+    def in_words(self, negative: str, positive: str) -> str:
         """Describe the rule in words."""
         where = f"{negative} below {self.low:.6g}, {positive} from {self.high:.6g} on, uncertain between"
         return f"{where} ({self.origin})"
@@ -410,7 +410,7 @@ class Design(Spec):
         return tuple(dict.fromkeys([*(c for grouping in self.groupings for c in grouping), *gap, *units, *across]))
 
     @property
-    def settled(self) -> Protocol:
+    def rules(self) -> Protocol:
         """The protocol of the measurement; without one, an empty protocol."""
         protocol = self.protocol or Protocol()
         return replace(

@@ -22,7 +22,7 @@ def option_name(keyword: str) -> str:
     >>> option_name("columns"), option_name("score_kind"), option_name("metrics"), option_name("languages")
     ('--column', '--score-kind', '--metric', '--languages')
     """
-    return _spelled().get(keyword) or f"--{keyword.rstrip('_').replace('_', '-')}"
+    return _flags().get(keyword) or f"--{keyword.rstrip('_').replace('_', '-')}"
 
 
 def keyword_of(flag: str) -> str:
@@ -45,7 +45,7 @@ def _keywords() -> dict[str, str]:
 
 
 @cache
-def _spelled() -> dict[str, str]:
+def _flags() -> dict[str, str]:
     return {
         field: option.spellings(field)[0]
         for spec in SPECS

@@ -282,7 +282,7 @@ class ReadSpec(Spec):
     @property
     def stated(self) -> tuple[str, ...]:
         """The names of the fields in which something was stated."""
-        return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
+        return tuple(name for name, unsaid in _defaults().items() if getattr(self, name) != unsaid)
 
 
 def refuse_unkind(weight: str | None, kind: str | None) -> None:
@@ -308,6 +308,6 @@ def label_text(value: object) -> object:
 
 
 @cache
-def _unsaid() -> dict[str, object]:
+def _defaults() -> dict[str, object]:
     empty = ReadSpec()
     return {f.name: getattr(empty, f.name) for f in fields(ReadSpec)}

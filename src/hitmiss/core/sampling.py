@@ -54,7 +54,7 @@ class SamplingPlan:
         drawn = tuple(unit for unit in self.unit if unit not in grouping)
         return self if drawn == self.unit else replace(self, unit=drawn)
 
-    def said(self, prevalence: bool, whole: bool = False) -> str:
+    def describe(self, prevalence: bool, whole: bool = False) -> str:
         """Describe how the replicates of a number were drawn; `whole`: units hold both classes."""
         what = f"unit={'*'.join(self.unit)}" if self.unit else "trials"
         how = "" if whole else f" {BY_CLASS if self.by_class(prevalence) else OF_ALL}"

@@ -41,7 +41,7 @@ class ScoreScale:
     >>> scale = ScoreScale(is_reversed=True, is_probability=True)
     >>> scale.turned(0.25), bool(scale.accepts(0.75, 0.5)), bool(scale.accepts(0.5, 0.5))
     (0.75, True, False)
-    >>> scale.told(0.5, "real", "fake")
+    >>> scale.threshold_text(0.5, "real", "fake")
     'score >= 0.5 means fake, below it real'
     """
 
@@ -91,12 +91,12 @@ class ScoreScale:
         below = self.turned(float(tally.score[point])) if point < len(tally.score) else -math.inf
         return _short_between(below + ROUNDING, least - ROUNDING, least)
 
-    def told(self, threshold: float, positive: str, negative: str) -> str:
+    def threshold_text(self, threshold: float, positive: str, negative: str) -> str:
         """Say what a threshold of the file means."""
         above, below = (negative, positive) if self.is_reversed else (positive, negative)
         return f"score >= {threshold:.6g} means {above}, below it {below}"
 
-    def told_of_two(self, low: float, high: float, positive: str, negative: str) -> str:
+    def thresholds_text(self, low: float, high: float, positive: str, negative: str) -> str:
         """Say what two thresholds of the file mean, with what lies between left to people."""
         above, below = (negative, positive) if self.is_reversed else (positive, negative)
         return f"score >= {high:.6g} means {above}, below {low:.6g} {below}, between them uncertain"

@@ -70,9 +70,9 @@ class Settings:
             field_, _, key = name.partition(".")
             ours, theirs = getattr(alone, field_), getattr(made, field_)
             if key:
-                taken[name] = shown_value(ours[key])
+                taken[name] = value_text(ours[key])
             elif ours == theirs:
-                taken[name] = shown_value(ours)
+                taken[name] = value_text(ours)
         return made, Taken(self.name, taken)
 
     def taken(self, **values: str | None) -> Taken:
@@ -158,14 +158,14 @@ def _placed(error: UsageError, file: str, table: str) -> UsageError:
     return UsageError.of("bad-settings/placed", place=where, what=error.found)
 
 
-def shown_value(value: object) -> str:
+def value_text(value: object) -> str:
     """Return a value as a headline shows it.
 
-    >>> shown_value(("speaker", "attack")), shown_value([["a", "b"], "c"]), shown_value(True), shown_value(0.5)
+    >>> value_text(("speaker", "attack")), value_text([["a", "b"], "c"]), value_text(True), value_text(0.5)
     ('speaker,attack', 'a,b,c', 'true', '0.5')
     """
     if isinstance(value, list | tuple):
-        return ",".join(map(shown_value, value))
+        return ",".join(map(value_text, value))
     if isinstance(value, Mapping):
-        return ",".join(f"{name}:{shown_value(inner)}" for name, inner in value.items())
+        return ",".join(f"{name}:{value_text(inner)}" for name, inner in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -81,7 +81,7 @@ def at_bands(trials: Trials, bands: Bands) -> Trials:
     outer, inner = (bands.low, bands.high) if head.scale.is_reversed else (bands.high, bands.low)
     flagged, passed = head.scale.accepts(score, outer), ~head.scale.accepts(score, inner)
     decided = pl.when(flagged).then(1).when(passed).then(0).otherwise(ABSTAIN).cast(pl.Int8)
-    told = head.scale.told_of_two(bands.low, bands.high, head.positive, head.negative)
+    told = head.scale.thresholds_text(bands.low, bands.high, head.positive, head.negative)
     choice = f"thresholds={bands.low!r},{bands.high!r} ({bands.origin})"
     notes = head.notes
     if bands.origin.endswith("this data"):

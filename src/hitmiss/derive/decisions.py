@@ -68,7 +68,7 @@ def at_threshold(
 
 def describe_threshold(bound: Threshold, header: Header) -> str:
     """Say what a threshold means for scores of the file, and where it comes from."""
-    return f"{header.scale.told(bound.value, header.positive, header.negative)} ({bound.origin})"
+    return f"{header.scale.threshold_text(bound.value, header.positive, header.negative)} ({bound.origin})"
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def decide_groups(
     bound = _bounds(frame, bounds, rules, deciding)
     at_bound = scale.accepts(frame["score"], bound).cast(pl.Int8)
     decision = at_bound if deciding.given is not None else frame["decision"].fill_null(at_bound)
-    notes = [*_said_aloud(rules, names), *_disagreements(frame, decision, at_bound, bounds, rules, names)]
+    notes = [*_rule_lines(rules, names), *_disagreements(frame, decision, at_bound, bounds, rules, names)]
     return Decided(decision.rename("decision"), bound, rules, tuple(notes))
 
 
@@ -182,7 +182,7 @@ def _bounds(
     return frame["group"].replace_strict(known, return_dtype=pl.Float64)
 
 
-def _said_aloud(rules: Mapping[str, GroupThreshold], names: Mapping[str, str]) -> list[str]:
+def _rule_lines(rules: Mapping[str, GroupThreshold], names: Mapping[str, str]) -> list[str]:
     silent = [group for group, rule in rules.items() if rule.origin not in ("given",) and "column" not in rule.origin]
     if not silent:
         return []

@@ -55,13 +55,13 @@ from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.interval import area_interval, choose_interval
 from hitmiss.engine.measure import usual_metrics
-from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, ratios_said, usual_unit, with_natural_unit
+from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, ratios_text, usual_unit, with_natural_unit
 from hitmiss.engine.notes import FEW
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, columns_of, outcomes, slices, wholes
 from hitmiss.engine.paired_shares import Mask
 from hitmiss.engine.pairing import Pair, completed, incomplete, pair, size_of
-from hitmiss.engine.prepare import prepare_metric, prepared_for, shown_text
+from hitmiss.engine.prepare import display_text, prepare_metric, prepared_for
 from hitmiss.engine.samples import by_target
 from hitmiss.engine.score_checks import check_scores
 from hitmiss.engine.signature import GAPS_JOIN, render
@@ -178,7 +178,7 @@ class Work:
     def derived(self, derived: Derived, whole: PairedSample) -> Difference:
         """Return a number that a protocol makes of several metrics, for both runs; it is not tested."""
         known = {q[0].text: q for q in self.questions}
-        questions = {t.metric: known[shown_text(t.metric, self.protocol)] for t in derived.terms}
+        questions = {t.metric: known[display_text(t.metric, self.protocol)] for t in derived.terms}
         best = questions[derived.terms[0].metric][0].metric.best
         row = Difference(derived.name, None, None, None, n_pairs=whole.n, n_positive=whole.n_positive, best=best)
         row = replace(row, slice=dict(whole.slice), verdict=NOT_TESTED, note=Remark.of("no-test/composite"))
@@ -427,7 +427,7 @@ def compare_design(
     a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B"), derived: Sequence[Derived] = ()
 ) -> Comparison:
     """Compare two runs as a design with metrics asks, and the `derived` numbers made of its metrics."""
-    chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), list(design.groupings)
+    chosen, contest, groupings = design.rules, design.contest or ComparisonRules(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
     (first, second), there = completed((paired.a, paired.b), paired.key)
@@ -490,7 +490,7 @@ def unused_unit(
     ratios = {name: e / own for name, e in errors.items() if e and (own := now.get(name))}
     if not ratios or max(ratios.values()) <= NOTABLE:
         return []
-    return [Remark.of("unit-not-used", name=names, unit=option, ratios=ratios_said(ratios), factors=ratios)]
+    return [Remark.of("unit-not-used", name=names, unit=option, ratios=ratios_text(ratios), factors=ratios)]
 
 
 def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:

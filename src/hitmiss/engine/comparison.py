@@ -66,7 +66,7 @@ DIGITS_OF: Final[Mapping[str, int]] = {
 """Fields of a row whose last digits differ between processors, and how many digits are kept."""
 
 
-def told(row: DataclassInstance) -> dict[str, object]:
+def row_as_dict(row: DataclassInstance) -> dict[str, object]:
     """Return a row as JSON can hold it, with only the digits that are the same on every processor."""
     return {k: finite(round_number(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
 
@@ -177,8 +177,8 @@ class Comparison(JudgedRows[Difference]):
             "correction": self.correction,
             **warning_fields(self.warnings),
             "design": self.design.to_plain() if self.design is not None else None,
-            "differences": [told(d) for d in self],
-            "mcnemar": [told(d) for d in self.discordances],
+            "differences": [row_as_dict(d) for d in self],
+            "mcnemar": [row_as_dict(d) for d in self.discordances],
         }
 
     def __str__(self) -> str:

@@ -32,7 +32,7 @@ from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.interval import choose_interval
 from hitmiss.engine.measurement import Measurement, weighed, with_interval
-from hitmiss.engine.prepare import shown_text
+from hitmiss.engine.prepare import display_text
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import samples_of_slices
 from hitmiss.stats.forms.base import Located
@@ -51,7 +51,7 @@ def derived_rows(work: Measurement, whole: Sample, derived: Sequence[Derived]) -
         return []
     known = {q.text: q for q in work.questions}
     terms = {term.metric for one in derived for term in one.terms}
-    questions = {text: known[shown_text(text, work.protocol)] for text in terms}
+    questions = {text: known[display_text(text, work.protocol)] for text in terms}
     joint = {kind: _joint(work, whole, kind) for kind in {_is_mixed(one, questions) for one in derived}}
     rows = [_row(joint[_is_mixed(one, questions)], whole, one, questions) for one in derived]
     return [_as_shown(work, whole, row, one, questions) for row, one in zip(rows, derived, strict=True)]

@@ -148,7 +148,7 @@ def drawn_of(
             form, sample, draws.unit if by_units else None, lambda: draws.unit_sample(sample), level
         ),
         sizes=(sample.n_positive, sample.n - sample.n_positive),
-        described=lambda plan: draws.said(question, plan),
+        described=lambda plan: draws.describe(question, plan),
         is_delong=is_delong,
     )
 

@@ -158,10 +158,10 @@ class Draws:
             self._trials[place] = SampleDraws(self, sample, rng, by_class)
         return self._trials[place]
 
-    def said(self, question: PreparedMetric, plan: SamplingPlan | None = None) -> str:
+    def describe(self, question: PreparedMetric, plan: SamplingPlan | None = None) -> str:
         """Describe how the replicates of a number were drawn, for the method of its interval."""
         whole = self.weights is not None and self.free is self.weights
-        return (plan or self.plan).said(question.metric.prevalence, whole)
+        return (plan or self.plan).describe(question.metric.prevalence, whole)
 
     def too_few(self, sample: Sample, labelled: bool = True) -> str | None:
         """Say why a sample has too few units for the level; None if it has enough.

@@ -149,7 +149,7 @@ def measure_design(
     if trials.header.is_unlabelled:
         raise DataError.of("no-labels/scores")
     design = with_natural_unit(design, trials)
-    chosen, groupings, gaps = design.settled, design.groupings, design.gaps
+    chosen, groupings, gaps = design.rules, design.groupings, design.gaps
     trials, plan = with_bands(trials, groupings) if groupings else trials, design.plan
     if plan.unit:
         plan = replace(plan, unit=trials.unit_names(plan.unit))
@@ -171,7 +171,7 @@ def measure_design(
     alone, plan = _plans(plan, columns) if columns.pools_targets and plan.bootstrap else (plan, plan)
     estimates: list[Estimate] = []
     there = trials.completeness  # what a key lists and no file scores was said when the files were read
-    warnings: list[str] = [*trials.header.notes, *([there.said] if there.short else []), *remarks]
+    warnings: list[str] = [*trials.header.notes, *([there.text] if there.short else []), *remarks]
     if plan.unit and not plan.bootstrap:
         warnings += undrawn(plan)
     tables = 1 + len(groupings) + len(gaps)

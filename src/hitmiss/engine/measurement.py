@@ -85,7 +85,7 @@ class Measurement:
             without=lambda _: draws.left_out(question, whole, without),
             too_few=lambda: next(filter(None, little), None),
             rare=lambda width: why_rare(question, samples, width) if is_gap else None,
-            described=lambda said: draws.said(question, said),
+            described=lambda said: draws.describe(question, said),
             parts=tuple(replace(part, centre=one.centre) for part, one in zip(parts, own, strict=True)),
         )
 

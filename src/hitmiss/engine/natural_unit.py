@@ -46,7 +46,7 @@ def natural_candidates(design: Design) -> list[tuple[str, ...]]:
     """Return the units that a design draws if the trials have them; none if it names its own, or draws nothing."""
     if design.unit or not design.bootstrap or design.interval == "bca" or design.stratify is not None:
         return []
-    return [names_of(unit) for unit in design.settled.natural]
+    return [names_of(unit) for unit in design.rules.natural]
 
 
 def natural_units(trials: Trials, candidates: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -118,13 +118,13 @@ def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> 
         return [Remark.of("unit-not-used/no-interval", name=name, unit=option, why=why)] if why else []
     if max(ratios.values()) <= NOTABLE:
         return []  # units that change nothing fail no check
-    return [Remark.of("unit-not-used", name=name, unit=option, ratios=ratios_said(ratios), factors=ratios)]
+    return [Remark.of("unit-not-used", name=name, unit=option, ratios=ratios_text(ratios), factors=ratios)]
 
 
-def ratios_said(ratios: Mapping[str, float]) -> str:
+def ratios_text(ratios: Mapping[str, float]) -> str:
     """Say how many times as wide each interval would be.
 
-    >>> ratios_said({"eer": 2.91})
+    >>> ratios_text({"eer": 2.91})
     'eer 2.9'
     """
     return ", ".join(f"{metric} {ratio:.1f}" for metric, ratio in ratios.items())

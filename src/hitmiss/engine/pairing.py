@@ -111,7 +111,7 @@ def incomplete(there: Completeness) -> list[str]:
     """Say that repetitions lack items, and what is compared then."""
     if there.is_full:
         return []
-    return [f"{there.said}; each item counts the same, by the mean of its own answers"]
+    return [f"{there.text}; each item counts the same, by the mean of its own answers"]
 
 
 def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:

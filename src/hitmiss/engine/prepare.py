@@ -23,7 +23,7 @@ from hitmiss.stats.forms.trials import OfColumns, OfConfidences
 
 def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol) -> PreparedMetric:
     """Prepare a metric for these trials: fill in the settings of the protocol and check the score kind."""
-    spec, entry = settled_metric(metric, protocol)
+    spec, entry = with_protocol_settings(metric, protocol)
     settings = entry.settings(spec)
     stated = {*dict(spec.settings)} & {*entry.brought} - {"asv"}
     refuse_absent(spec.name, entry, trials)
@@ -35,7 +35,7 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
             "wrong-positive", spec_name=spec.name, positive=entry.positive, positive_2=trials.header.positive
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
-    question = PreparedMetric(shown_text(metric, protocol), entry, settings, form)
+    question = PreparedMetric(display_text(metric, protocol), entry, settings, form)
     if settings.get("asv") in ("trials", "own") and trials.header.brought is None and not stated:
         raise UsageError.of("no-asv/rates", metric=spec.name)
     if entry.brought and not stated:
@@ -46,16 +46,16 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
     return question
 
 
-def settled_metric(metric: str | MetricSpec, protocol: Protocol) -> tuple[MetricSpec, Metric]:
+def with_protocol_settings(metric: str | MetricSpec, protocol: Protocol) -> tuple[MetricSpec, Metric]:
     """Return a metric with the settings of the protocol filled in."""
     spec = parse(metric)
     entry = find_metric(spec.name)
     return MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)}), entry
 
 
-def shown_text(metric: str | MetricSpec, protocol: Protocol) -> str:
+def display_text(metric: str | MetricSpec, protocol: Protocol) -> str:
     """Return a metric as it is called in tables: without settings that are usual, or those of the protocol."""
-    spec, entry = settled_metric(metric, protocol)
+    spec, entry = with_protocol_settings(metric, protocol)
     usual = {**entry.defaults, **protocol.settings.get(spec.name, {})}
     return str(MetricSpec.of(spec.name, **{k: v for k, v in spec.settings if usual[k] != v}))
 

@@ -165,7 +165,7 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     for run in runs.values():
         refuse_sampling(run, "a ranking of several runs")
     design = with_natural_unit(design, next(iter(runs.values())))
-    chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), design.groupings
+    chosen, contest, groupings = design.rules, design.contest or ComparisonRules(), design.groupings
     correction = _correction(contest.correction, contest.test)
     found = Field.of(runs, design.metrics, design.units, groupings, contest.allow_missing, chosen)
     plan = SamplingPlan(design.bootstrap, found.unit, design.seed, design.level, "percentile")

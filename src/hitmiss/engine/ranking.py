@@ -11,7 +11,7 @@ from hitmiss.core.design import Design, Grouping
 from hitmiss.core.metric import Best
 from hitmiss.core.results import SCHEMA, number, warning_fields
 from hitmiss.core.rows import one_named, rows_named
-from hitmiss.engine.comparison import Difference, told
+from hitmiss.engine.comparison import Difference, row_as_dict
 from hitmiss.engine.judged_rows import JudgedRows
 
 MAX_T: Final = "max-t"
@@ -106,7 +106,7 @@ class Ranking(JudgedRows[RankedRun]):
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
         unknown = ("wins", "ties", "losses", "n_positive")  # known only for two runs: see `compare`
-        pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
+        pairs = [{"run_a": d.a, "run_b": d.b, **row_as_dict(d.difference)} for d in self.duels]
         return {
             "schema": SCHEMA,
             "kind": "ranking",
@@ -116,7 +116,7 @@ class Ranking(JudgedRows[RankedRun]):
             **warning_fields(self.warnings),
             "signature": self.signature,
             "design": self.design.to_plain() if self.design is not None else None,
-            "standings": [told(s) for s in self.standings],
+            "standings": [row_as_dict(s) for s in self.standings],
             "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
         }
 

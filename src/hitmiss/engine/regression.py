@@ -69,7 +69,7 @@ class Change:
         value = {POINT: self.worse, BOUND: self.high, SHOWN: self.low}[decide]
         return value is not None and (value <= allowed or math.isclose(value, allowed, rel_tol=NEARLY, abs_tol=NEARLY))
 
-    def told(self, allowed: float, decide: str) -> str:
+    def reason(self, allowed: float, decide: str) -> str:
         """Describe the change in words, with what decided."""
         words = f"worse by {self.worse:.6g}" if self.worse > 0 else f"better by {-self.worse:.6g}"
         words = "unchanged" if self.worse == 0 else words
@@ -223,7 +223,7 @@ def _regressed(rule: Regression, e: Estimate, base: Estimate, by: Evidence) -> C
         return replace(row, reason=f"undefined {which}: {note or 'no reason given'}")
     found = change(e, base, by)
     decide = POINT if by.is_auto and found.low is None else by.decide
-    reason = f"{base.value:.6g} → {e.value:.6g}, {found.told(rule.allowed, decide)}"
+    reason = f"{base.value:.6g} → {e.value:.6g}, {found.reason(rule.allowed, decide)}"
     passed = found.passes(rule.allowed, decide)
     pair = _row(e, by.paired)
     row = replace(row, value=found.worse, passed=passed, reason=reason, low=found.low, high=found.high)

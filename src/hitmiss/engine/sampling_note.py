@@ -32,7 +32,7 @@ def sampling(estimates: Iterable[Estimate]) -> str | None:
     told: dict[str, dict[str, None]] = {}
     for e in estimates:
         if e.low is not None and e.method:
-            told.setdefault(_said(e), {})[e.metric] = None
+            told.setdefault(_method_text(e), {})[e.metric] = None
     if not told:
         return None
     if len(told) > 1 or len(next(iter(told.values()))) == 1:
@@ -41,10 +41,10 @@ def sampling(estimates: Iterable[Estimate]) -> str | None:
     return f"intervals: {next(iter(told))}"
 
 
-def units_said(estimates: Iterable[Estimate]) -> str | None:
+def units_text(estimates: Iterable[Estimate]) -> str | None:
     """Say how many units the intervals are based on, if units are resampled.
 
-    >>> units_said([Estimate("eer", 0.1, units=12, units_effective=9.62)])
+    >>> units_text([Estimate("eer", 0.1, units=12, units_effective=9.62)])
     '12 units, as many as 9.6 of equal size'
     """
     held = [(e.units, e.units_effective) for e in estimates if e.units is not None and e.units_effective is not None]
@@ -60,7 +60,7 @@ def units_said(estimates: Iterable[Estimate]) -> str | None:
 def under(estimates: Iterable[Estimate]) -> str | None:
     """Return the lines under a table: what is random, from how many units, and why slices have no interval."""
     rows = list(estimates)
-    said, units = sampling(rows), units_said(rows)
+    said, units = sampling(rows), units_text(rows)
     if said is None:
         return None
     return "\n".join([said if units is None else f"{said}; {units}", *_missing(rows)])
@@ -102,7 +102,7 @@ def _place(e: Estimate) -> str:
     return own if e.average is None else f"{e.average} {own}"
 
 
-def _said(e: Estimate) -> str:
+def _method_text(e: Estimate) -> str:
     how = e.how
     if not how.is_drawn:
         return PLAIN.get(e.method or "", e.method or "")

@@ -58,7 +58,7 @@ class SharedDraws:
 
     def replicate(self, trials: Trials) -> RunReplicates:
         """Measure a run, and its replicates on the draws of its questions."""
-        design, chosen = self.design, self.design.settled
+        design, chosen = self.design, self.design.rules
         (ordered,) = in_order([trials], KEY)
         unit = ordered.unit_names(design.units)
         only = OneClassColumns(chosen.negative_only, chosen.positive_only)

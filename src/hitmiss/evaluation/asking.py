@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 
 from hitmiss.core.design import Design, Taken
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.settings import ASKED, Settings, shown_value
+from hitmiss.core.settings import ASKED, Settings, value_text
 from hitmiss.core.spec import Layer, make
-from hitmiss.evaluation.protocol import find_protocol, locked, stated
+from hitmiss.evaluation.protocol import find_protocol, locked, requirement_texts
 
 
 def make_design(
@@ -44,11 +44,11 @@ def make_design(
         rules = rules.without_bootstrap
     if "require" in given:
         given["criteria"] = locked(given["require"])  # type: ignore[arg-type]
-        given["require"] = stated(given["require"])  # type: ignore[arg-type]
+        given["require"] = requirement_texts(given["require"])  # type: ignore[arg-type]
     known = {*(defaults or {}), *file.values, *given}
     base = Layer("protocol", _defaults(rules, "matrix" in known)) if rules is not None else Layer("", {})
     design, _ = make(Design, Layer("default", defaults or {}), base, file, Layer("caller", given))
-    taken = {name: shown_value(value) for name, value in file.values.items()}
+    taken = {name: value_text(value) for name, value in file.values.items()}
     return design, None if settings is None else Taken(settings.name, taken)
 
 

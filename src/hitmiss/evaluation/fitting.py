@@ -9,7 +9,7 @@ from hitmiss.core.metric_spec import parse
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
-from hitmiss.engine.prepare import settled_metric
+from hitmiss.engine.prepare import with_protocol_settings
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
 
 Lack = Literal["column", "verifier", "kind", "weight"]
@@ -23,7 +23,7 @@ def lack_of(text: str, trials: Trials, protocol: Protocol | None = None) -> Lack
     >>> lack_of("eer", trials), lack_of("cllr", trials), lack_of("f1", trials)
     (None, 'kind', 'column')
     """
-    (spec, metric), head = settled_metric(text, protocol or Protocol()), trials.header
+    (spec, metric), head = with_protocol_settings(text, protocol or Protocol()), trials.header
     settings = metric.settings(spec)
     if not all(column in trials.frame.columns for column in metric.columns):
         return "column"
@@ -63,6 +63,6 @@ def left_out(lacking: Mapping[str, Lack], trials: Trials, protocol: Protocol | N
             f"{trials.header.score_kind!r}; add --score-kind llr if they are LLRs, or --calibrate-on DEV to make them so"
         )
     for text in (m for m, lack in lacking.items() if lack == "weight"):
-        spec, metric = settled_metric(text, protocol or Protocol())
+        spec, metric = with_protocol_settings(text, protocol or Protocol())
         found.append(f"{text} left out: it {one_by_one(metric.name, metric.settings(spec))}")
     return found

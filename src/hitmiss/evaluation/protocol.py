@@ -82,7 +82,7 @@ def locked(require: str | Sequence[str]) -> Criteria | None:
     return found[0] if found else None
 
 
-def stated(require: str | Sequence[str]) -> tuple[str, ...]:
+def requirement_texts(require: str | Sequence[str]) -> tuple[str, ...]:
     """Return requirements as texts, those of files too."""
     if not require:
         return ()
@@ -144,7 +144,7 @@ def _with_same_items(trials: Trials, column: str, *, allow_missing: bool) -> Tri
     if not there.short:
         return trials
     if not allow_missing:
-        raise DataError.of("incomplete-runs", said=there.said, column=column)
+        raise DataError.of("incomplete-runs", said=there.text, column=column)
     kept = trials.keep(pl.len().over("item", "target") == len(there.runs))
     if not len(kept):
         raise DataError.of("no-common-item", column=column)
@@ -329,7 +329,7 @@ def read_side(
         return decided(read_runs([str(path) for path in scores], key, design.protocol, reading), design)
     given = list(scores) if len(scores) > 1 else scores[0]
     asked, further = _used(design)
-    needed = None if is_whole or design.settled.measured_by else (*asked, *further)
+    needed = None if is_whole or design.rules.measured_by else (*asked, *further)
     trials = read_trials(given, key, design.protocol, reading, memory, needed)
     if needed is not None and not all(find_column(name, trials.frame.columns) for name in asked):
         trials = read_trials(given, key, design.protocol, reading, memory)  # what is refused is said with all columns
@@ -338,7 +338,7 @@ def read_side(
 
 def _used(design: Design) -> tuple[list[str], list[str]]:
     """Return the columns that a design asks for, and those that it uses if they exist."""
-    protocol = design.settled
+    protocol = design.rules
     wanted = [text for text in design.metrics if text not in protocol.derived] or protocol.metrics
     own = [column for text in wanted for column in find_metric(parse(text).name).columns if column not in FIXED]
     units = protocol.natural or USUAL_UNITS if design.bootstrap else ()
@@ -399,7 +399,7 @@ def measure_sides(sides: Mapping[str, Trials], design: Design) -> Results:
     """
     after = [*sides][-1]
     derived = design.protocol.derived if design.protocol else {}
-    own = [m for m in design.metrics or design.settled.metrics if m not in derived]
+    own = [m for m in design.metrics or design.rules.metrics if m not in derived]
     unfit = {name: [m for m in own if lack_of(m, side, design.protocol) == "kind"] for name, side in sides.items()}
     for name in sides:  # one that fits no side is refused by the scores of the file
         unfit[name] = [m for m in unfit[name] if m not in unfit[after]] if name != after else unfit[name]

@@ -232,7 +232,7 @@ def evaluate_trials(
 def evaluate_design(trials: Trials, design: Design) -> Triage:
     """Measure what a design asks of trials with verdicts, with the additional parts of a triage."""
     design = with_natural_unit(design, trials)
-    protocol = design.settled
+    protocol = design.rules
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
     plan = SamplingPlan(design.bootstrap, trials.unit_names(design.units), design.seed, design.level)
