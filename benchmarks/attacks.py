@@ -213,10 +213,10 @@ def corruption(bench: Bench, family: str) -> dict[str, object]:
     if bench.documented:
         from hitmiss.attacks.campaign import run_campaign
         from hitmiss.attacks.plan import AttackPlan
-        from hitmiss.attacks.worker import Campaigner
+        from hitmiss.attacks.worker import PlannedAttacks
 
         plan = AttackPlan(tuple(configs), control=False)
-        campaign = lambda: run_campaign(Campaigner(bench.test, bench.model, plan, peaks=bench.peaks))  # noqa: E731
+        campaign = lambda: run_campaign(PlannedAttacks(bench.test, bench.model, plan, peaks=bench.peaks))  # noqa: E731
         ours = bench.seconds(campaign, 5)[0]
         theirs[LOOPS[0]] = bench.seconds(lambda: [bench.as_documented(c) for c in configs], 2)[0]
     else:

@@ -282,7 +282,7 @@ class Bench:
 
     def decoding(self, clips: int) -> Row:
         """What the workers give when nothing is done with it."""
-        from hitmiss.detection.crew import feed
+        from hitmiss.detection.loader_processes import feed
         from hitmiss.detection.preparation import Preparation
 
         length = int(self.given.seconds * RATE)

@@ -12,7 +12,7 @@ from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import as_classifier
 from hitmiss.attacks.plan import AttackPlan
-from hitmiss.attacks.worker import Campaigner
+from hitmiss.attacks.worker import PlannedAttacks
 from hitmiss.robustness.attacks import measure_attacks
 
 
@@ -38,7 +38,7 @@ def rows(device: str = "cpu", epochs: int = 10) -> list[dict[str, object]]:
     plan = AttackPlan(
         tuple(PerturbationConfig("pgd", s, 0.0, extra={"eps_max": 0.05, "steps": 10}) for s in (0.4, 1.0))
     )
-    results = measure_attacks(run_campaign(Campaigner(test, model, plan)), bootstrap=1000)
+    results = measure_attacks(run_campaign(PlannedAttacks(test, model, plan)), bootstrap=1000)
     for strength, microvolts in (("0.4", 20), ("1", 50)):
         for attack, wanted in (("pgd", ">= 0.70 at 20 µV"), ("noise ~ pgd", "< 0.05 at 20 µV")):
             e = results.one("changed_correct", attack=attack, strength=strength)

@@ -39,7 +39,7 @@ from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.model import as_classifier
 from hitmiss.attacks.plan import AttackPlan, sweep
 from hitmiss.attacks.recordings import Recordings
-from hitmiss.attacks.worker import Campaigner
+from hitmiss.attacks.worker import PlannedAttacks
 from hitmiss.cli.main import run
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.detection.loop import detect
@@ -81,7 +81,7 @@ def attacking(folder: Path) -> None:
     x, y = rng.normal(0, 1, (40, 200, 2)), rng.integers(0, 2, (40, 2))
     recordings = Recordings(x, y.astype(np.int8), 100.0, CLASSES, [f"r{i}" for i in range(40)])
     plan = AttackPlan(sweep(["band_noise", "baseline_wander"], [0.25, 0.5, 1.0]))
-    run_campaign(Campaigner(recordings, as_classifier(model), plan), folder, RunSpec(resume=folder.exists()))
+    run_campaign(PlannedAttacks(recordings, as_classifier(model), plan), folder, RunSpec(resume=folder.exists()))
 
 
 def once(kind: str, folder: Path) -> None:

@@ -19,7 +19,7 @@ from hitmiss.attacks.perform import perform
 from hitmiss.attacks.plan import AttackPlan, sweep
 from hitmiss.attacks.queries import margins, powerset, random_search, to_pattern
 from hitmiss.attacks.recordings import Recordings, read_recordings
-from hitmiss.attacks.worker import Campaigner, same_norm_noise
+from hitmiss.attacks.worker import PlannedAttacks, same_norm_noise
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
@@ -53,7 +53,7 @@ def data() -> Recordings:
 
 @pytest.fixture(scope="module")
 def trials(model: ConvBaseline, data: Recordings) -> Trials:
-    return run_campaign(Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH)))
+    return run_campaign(PlannedAttacks(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH)))
 
 
 def rows_of(trials: Trials) -> pl.DataFrame:
@@ -68,7 +68,7 @@ def test_any_batch_and_order(model: ConvBaseline, data: Recordings, trials: Tria
         data.x[order], data.y[order], data.fs, data.classes, [data.ids[i] for i in order], columns, "digest"
     )
     plan = AttackPlan(CONFIGS[::-1], SEARCH)
-    again = run_campaign(Campaigner(turned, as_classifier(model), plan, batch=3, together=5))
+    again = run_campaign(PlannedAttacks(turned, as_classifier(model), plan, batch=3, together=5))
     one, other = rows_of(trials), rows_of(again)
     assert one.select("item", "target", "attack", "strength", "decision").equals(
         other.select("item", "target", "attack", "strength", "decision")
@@ -87,15 +87,15 @@ def test_a_run_folder_is_the_same_and_goes_on_after_a_stop(
         if progress.n_done > progress.n_total / 2:
             raise Stop
 
-    campaigner = Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH))
+    planned = PlannedAttacks(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH))
     with pytest.raises(Stop):
-        run_campaign(campaigner, tmp_path / "run", report=stop)
+        run_campaign(planned, tmp_path / "run", report=stop)
     with pytest.raises(IncompleteRun):
         evaluate(str(tmp_path / "run"), protocol="ecg-attacks")
-    other = Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH, seed=1))
+    other = PlannedAttacks(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH, seed=1))
     with pytest.raises(IncompleteRun, match="seed"):
         run_campaign(other, tmp_path / "run", RunSpec(resume=True))
-    run_campaign(campaigner, tmp_path / "run", RunSpec(resume=True))
+    run_campaign(planned, tmp_path / "run", RunSpec(resume=True))
     mine, stored = (
         measure_attacks(trials, by=["target", "sex"]),
         evaluate(str(tmp_path / "run"), protocol="ecg-attacks", by=["target", "sex"]),
@@ -140,15 +140,15 @@ def test_the_control_has_the_norm_of_its_attack(trials: Trials) -> None:
 
 
 def test_minimal_strengths_flip_the_records(model: ConvBaseline, data: Recordings) -> None:
-    campaigner = Campaigner(data, as_classifier(model), AttackPlan((), SEARCH))
-    least, done = campaigner.search(SEARCH[0], range(len(data.ids)))
-    flips = (binarize(campaigner.model.proba(done.x)) != campaigner.records.clean_bits).any(axis=1)
+    planned = PlannedAttacks(data, as_classifier(model), AttackPlan((), SEARCH))
+    least, done = planned.search(SEARCH[0], range(len(data.ids)))
+    flips = (binarize(planned.model.proba(done.x)) != planned.records.clean_bits).any(axis=1)
     assert flips.any() and np.array_equal(flips, np.isfinite(least))
     again = perform(
-        campaigner.records,
+        planned.records,
         np.flatnonzero(flips).tolist(),
         [replace(SEARCH[0], strength=float(s)) for s in least[flips]],
-        [campaigner.rng(i, f"minimal {SEARCH[0]}") for i in np.flatnonzero(flips).tolist()],
+        [planned.rng(i, f"minimal {SEARCH[0]}") for i in np.flatnonzero(flips).tolist()],
     )
     assert np.array_equal(again.x, done.x[flips])
 
@@ -265,7 +265,7 @@ def test_targets_and_windows_are_runs_of_their_own(model: ConvBaseline, data: Re
         aims=[("MI", "force"), ("NORM", "suppress")],
         extra={"random_search": {"queries": 5}},
     )
-    made = run_campaign(Campaigner(data, as_classifier(model), AttackPlan(aimed, control=False)))
+    made = run_campaign(PlannedAttacks(data, as_classifier(model), AttackPlan(aimed, control=False)))
     assert made.header.runs == ("attack", "strength", "aim", "place")
     results = measure_attacks(made)
     cell = {"attack": "random_search", "strength": "1", "aim": "force MI", "place": "5 s"}
@@ -280,15 +280,15 @@ def test_wrong_plans_are_refused(model: ConvBaseline, data: Recordings) -> None:
     with pytest.raises(UsageError, match="twice"):
         AttackPlan(CONFIGS + CONFIGS[:1]).steps  # noqa: B018
     with pytest.raises(DataError, match="5 outputs"):
-        Campaigner(
+        PlannedAttacks(
             Recordings(data.x, data.y[:, :2], 100.0, ("A", "B"), data.ids), as_classifier(model), AttackPlan(CONFIGS)
         )
     blind = as_classifier(lambda x: np.full((len(x), 5), 0.5))
     with pytest.raises(UsageError, match="needs gradients"):
-        Campaigner(data, blind, AttackPlan(sweep(["pgd"], [0.5])))
+        PlannedAttacks(data, blind, AttackPlan(sweep(["pgd"], [0.5])))
     with pytest.raises(UnknownName, match="MI"):
         aimed = PerturbationConfig("random_search", 0.5, 0.0, target_class="IM")
-        run_campaign(Campaigner(data, as_classifier(model), AttackPlan((aimed,))))
+        run_campaign(PlannedAttacks(data, as_classifier(model), AttackPlan((aimed,))))
 
 
 def test_recordings_from_files(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_groups_have_their_mean_and_their_worst(trials: Trials) -> None:
 def test_the_signature_is_verified(model: ConvBaseline, data: Recordings, tmp_path: Path) -> None:
     from hitmiss.claims.verify import verify
 
-    run_campaign(Campaigner(data, as_classifier(model), AttackPlan(CONFIGS[:2], SEARCH)), tmp_path / "run")
+    run_campaign(PlannedAttacks(data, as_classifier(model), AttackPlan(CONFIGS[:2], SEARCH)), tmp_path / "run")
     for options in ({}, {"by": ["target", "sex"], "bootstrap": 50, "seed": 3, "level": 0.9, "unit": "item"}):
         results = evaluate(str(tmp_path / "run"), protocol="ecg-attacks", **options)
         assert results.signature.startswith("hitmiss:") and "|protocol:ecg-attacks|" in results.signature
@@ -376,7 +376,7 @@ def test_the_signature_is_verified(model: ConvBaseline, data: Recordings, tmp_pa
 def test_an_attack_with_several_settings_is_called_with_them(model: ConvBaseline, data: Recordings) -> None:
     """Under one name they would be one attack twice, and nothing could be measured."""
     mild, strong = (sweep(["band_noise"], [0.5, 1.0], extra={"band_noise": {"beta": b}}) for b in (0.2, 2))
-    trials = run_campaign(Campaigner(data, as_classifier(model), AttackPlan((*mild, *strong), SEARCH)))
+    trials = run_campaign(PlannedAttacks(data, as_classifier(model), AttackPlan((*mild, *strong), SEARCH)))
     attacks = {c.run["attack"]: c.family for c in Campaign.of(trials).cells if not c.is_control}
     assert attacks == dict.fromkeys(("band_noise(beta=0.2)", "band_noise(beta=2)", "band_noise"), "band_noise")
     results = measure_attacks(trials)

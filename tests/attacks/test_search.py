@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.attacks.minimal import SLACK, Tried, minimal_strength
+from hitmiss.attacks.minimal import SLACK, AttemptResult, minimal_strength
 from hitmiss.core.errors import UsageError
 
 
@@ -17,11 +17,11 @@ def counted(least: np.ndarray, shape: Any, share: float = 1.0) -> tuple[Any, np.
     """An attempt on records that flip from `least` on, whose margin falls as `shape`; and how often each was tried."""
     tries = np.zeros(len(least), dtype=int)
 
-    def attempt(at: np.ndarray, strength: np.ndarray) -> Tried:
+    def attempt(at: np.ndarray, strength: np.ndarray) -> AttemptResult:
         tries[at] += 1
         flips = strength >= least[at]
         used = np.maximum(share * strength, least[at])  # an attack that stops early has used less
-        return Tried(np.where(flips, used, np.inf), shape(strength, least[at]))
+        return AttemptResult(np.where(flips, used, np.inf), shape(strength, least[at]))
 
     return attempt, tries
 

@@ -11,7 +11,7 @@ from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.model import as_classifier
 from hitmiss.attacks.plan import AttackPlan, sweep
 from hitmiss.attacks.recordings import Recordings, read_recordings
-from hitmiss.attacks.worker import Campaigner
+from hitmiss.attacks.worker import PlannedAttacks
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError
 from hitmiss.io import read
@@ -104,7 +104,7 @@ def test_one_bad_record_does_not_end_a_run(tmp_path: Path) -> None:
     ids = [f"r{i}" for i in range(8)]
     data = Recordings(x, np.tile([[1, 0]], (8, 1)).astype(np.int8), 100.0, ("a", "b"), ids)
     plan = AttackPlan(sweep(["band_noise"], [0.5, 1.0]), control=False)
-    trials = run_campaign(Campaigner(data, as_classifier(model), plan), tmp_path / "run")
+    trials = run_campaign(PlannedAttacks(data, as_classifier(model), plan), tmp_path / "run")
     assert trials.frame["item"].unique().sort().to_list() == ["r0", "r1", "r3", "r5", "r7"]
     told = next(note for note in trials.header.notes if "left out" in note)
     assert told.startswith("3 of 8") and all(name in told for name in ("r2", "r4", "r6"))
@@ -120,8 +120,8 @@ def test_a_record_that_fails_under_attack_is_left_out_of_every_condition() -> No
         return np.where((m > 0.5) & is_changed, np.nan, 0.3)[:, None]
 
     data = Recordings(x, np.ones((4, 1), dtype=np.int8), 100.0, ("a",), ["a", "b", "c", "d"])
-    campaigner = Campaigner(data, as_classifier(model), AttackPlan(sweep(["powerline"], [1.0]), control=False))
-    trials = run_campaign(campaigner)
+    planned = PlannedAttacks(data, as_classifier(model), AttackPlan(sweep(["powerline"], [1.0]), control=False))
+    trials = run_campaign(planned)
     assert trials.frame["item"].unique().sort().to_list() == ["a", "b", "c"]
     assert any(note.startswith("1 of 4 records left out: d") for note in trials.header.notes)
 
@@ -129,4 +129,6 @@ def test_a_record_that_fails_under_attack_is_left_out_of_every_condition() -> No
 def test_a_model_that_answers_nothing_is_not_the_records_fault() -> None:
     data = Recordings(np.zeros((3, 40, 1)), np.ones((3, 1), dtype=np.int8), 100.0, ("a",), ["a", "b", "c"])
     with pytest.raises(DataError, match="not finite"):
-        Campaigner(data, as_classifier(lambda x: np.full((len(x), 1), np.nan)), AttackPlan(sweep(["powerline"], [1.0])))
+        PlannedAttacks(
+            data, as_classifier(lambda x: np.full((len(x), 1), np.nan)), AttackPlan(sweep(["powerline"], [1.0]))
+        )

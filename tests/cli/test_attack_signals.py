@@ -17,7 +17,7 @@ from hitmiss.attacks.model import as_classifier
 from hitmiss.attacks.plan import AttackPlan, sweep
 from hitmiss.attacks.recordings import read_recordings
 from hitmiss.attacks.signals import has_signals, read_signals
-from hitmiss.attacks.worker import Campaigner
+from hitmiss.attacks.worker import PlannedAttacks
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.io import read
@@ -135,6 +135,6 @@ def test_killed_and_resumed_it_keeps_the_same(folder: Path, kept: Path, tmp_path
 def test_signals_need_a_folder(folder: Path) -> None:
     data = read_recordings(folder / "test.npz").first(2)
     plan = AttackPlan(sweep(["band_noise"], [0.5]))
-    campaigner = Campaigner(data, as_classifier(ConvBaseline.load(folder / "detector.npz")), plan)
+    planned = PlannedAttacks(data, as_classifier(ConvBaseline.load(folder / "detector.npz")), plan)
     with pytest.raises(UsageError, match="output"):
-        run_campaign(campaigner, save_signals=True)
+        run_campaign(planned, save_signals=True)

@@ -20,13 +20,13 @@ from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expe
 import hitmiss as hm
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.detection.ahead import Ahead
 from hitmiss.detection.batches import Budget, Piece, Pool, collate
-from hitmiss.detection.crew import feed
 from hitmiss.detection.detector import Base, CallableDetector
 from hitmiss.detection.length import fit_length
+from hitmiss.detection.loader_processes import feed
 from hitmiss.detection.loop import detect, run_detector
 from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.prefetch import Prefetch
 from hitmiss.detection.preparation import Failed, Preparation
 from hitmiss.detection.score_checks import alarms
 from hitmiss.detection.settings import Settings
@@ -388,7 +388,7 @@ def test_ahead_hands_on_errors_and_stops_when_told() -> None:
         raise ValueError("inside")
 
     with pytest.raises(ValueError, match="inside"):
-        list(Ahead(source(), 2))
+        list(Prefetch(source(), 2))
     closed = []
 
     def endless() -> Any:
@@ -398,7 +398,7 @@ def test_ahead_hands_on_errors_and_stops_when_told() -> None:
         finally:
             closed.append(True)
 
-    ahead = Ahead(endless(), 2)
+    ahead = Prefetch(endless(), 2)
     assert next(iter(ahead)) == 1
     ahead.close()
     assert closed == [True]

@@ -11,7 +11,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.detection import batches, score_checks, worker
-from hitmiss.detection.placed import CPU_SECONDS, GPU_SECONDS
+from hitmiss.detection.on_device import CPU_SECONDS, GPU_SECONDS
 from hitmiss.runs import loop, segments, store
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from tests.findings.producing import Case, assert_produces, without
 
 import hitmiss as hm
 from hitmiss.attacks import audio, codec_plan, ecg, image, recordings, windows
-from hitmiss.attacks.batched import Records, as_numbers
+from hitmiss.attacks.batched import RecordBatch, as_numbers
 from hitmiss.attacks.codec_engines import _sound
 from hitmiss.bridges import learning, sinks
 from hitmiss.bridges.accumulator import Accumulator
@@ -61,8 +61,8 @@ def dataset(text: str | bytes) -> Callable[[], object]:
     return read
 
 
-def records(**more: object) -> Records:
-    return Records(np.zeros((1, 100, 2)), np.array([1.0]), [RNG], np.ones((1, 100)), 100.0, **more)  # type: ignore[arg-type]
+def records(**more: object) -> RecordBatch:
+    return RecordBatch(np.zeros((1, 100, 2)), np.array([1.0]), [RNG], np.ones((1, 100)), 100.0, **more)  # type: ignore[arg-type]
 
 
 def occupied() -> object:

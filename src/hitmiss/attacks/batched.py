@@ -37,7 +37,7 @@ MOST_LEADS: Final = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class RecordBatch:
     """A batch: signals, and for each record its strength, generator, window and (if known) R peaks."""
 
     x: Floats
@@ -104,7 +104,7 @@ class Batched:
     defaults: Mapping[str, Setting]
     needs_peaks: bool = False
 
-    def apply(self, records: Records, *, lead_consistent: bool = False, **settings: object) -> Floats:
+    def apply(self, records: RecordBatch, *, lead_consistent: bool = False, **settings: object) -> Floats:
         """Return the changed signals; a record of strength 0 is unchanged to the last bit."""
         for key in settings:
             if key not in self.defaults:
@@ -131,7 +131,7 @@ def batched_families() -> dict[str, Batched]:
 def _record_by_record(entry: Attack) -> Batched:
     """Turn a plug-in's attack on single signals into a batched family: it is given lead × sample, time last."""
 
-    def change(records: Records, **settings: object) -> Floats:
+    def change(records: RecordBatch, **settings: object) -> Floats:
         rate = {name: records.fs for name in ("sample_rate", "fs") if name in entry.defaults}
         changed = [
             entry.apply(x.T, float(strength.item()), rng, **{**rate, **settings}).T - x
@@ -187,7 +187,7 @@ def make_records(
     window_seconds: float | Sequence[float | None] | None = None,
     peaks: Sequence[ArrayLike] | None = None,
     spread: Floats | None = None,
-) -> Records:
+) -> RecordBatch:
     """Make a batch from signals (record × sample × lead); strengths, windows and centres may be given per record."""
     signals = check_signals(x)
     n, samples = signals.shape[:2]
@@ -198,7 +198,7 @@ def make_records(
     window = hann_windows(samples, fs, center_time, seconds)
     beats = None if peaks is None else [_check_peaks(p, samples) for p in peaks]
     is_whole = all(s is None for s in seconds)
-    return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats, spread, is_whole)
+    return RecordBatch(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats, spread, is_whole)
 
 
 def check_signals(x: ArrayLike, finite: bool = True) -> Floats:

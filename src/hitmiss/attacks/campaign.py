@@ -19,7 +19,7 @@ from hitmiss.attacks.plan import AttackPlan, sweep
 from hitmiss.attacks.recordings import Recordings, read_recordings
 from hitmiss.attacks.signals import write_index, write_part
 from hitmiss.attacks.table import failures_of, header_of, table_of
-from hitmiss.attacks.worker import Campaigner, Facts, Keep, StepWorker
+from hitmiss.attacks.worker import Facts, Keep, PlannedAttacks, StepWorker
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.finding import Option
 from hitmiss.core.keywords import AttackKeywords
@@ -35,7 +35,7 @@ from hitmiss.runs.worker import InMemory
 
 
 def run_campaign(
-    campaigner: Campaigner,
+    planned: PlannedAttacks,
     output: str | Path | None = None,
     spec: RunSpec | None = None,
     *,
@@ -48,21 +48,21 @@ def run_campaign(
     changed signals in the folder (see `read_signals`).
     """
     if output is not None:
-        trials = work_on_campaign(campaigner, output, spec or RunSpec(), report=report, save_signals=save_signals)
+        trials = work_on_campaign(planned, output, spec or RunSpec(), report=report, save_signals=save_signals)
         if trials is None:
             raise EnvironmentFault.of("run-busy/others", output=output)
         return trials
     if save_signals:
         raise UsageError.of("no-output")
-    worker = StepWorker(campaigner)
+    worker = StepWorker(planned)
     kept = InMemory(worker.items)
     run_loop(worker, kept, spec or RunSpec(), report).require_hope("the attack")
     made = cast("dict[int, Facts]", kept.records)
-    return Trials.from_frame(table_of(campaigner, made), header_of(campaigner, made))
+    return Trials.from_frame(table_of(planned, made), header_of(planned, made))
 
 
 def work_on_campaign(
-    campaigner: Campaigner,
+    planned: PlannedAttacks,
     output: str | Path,
     spec: RunSpec,
     *,
@@ -70,53 +70,53 @@ def work_on_campaign(
     save_signals: bool = False,
 ) -> Trials | None:
     """Work on a run folder; return its trials, or None if other processes still work on it."""
-    worker = StepWorker(campaigner, save_signals)
+    worker = StepWorker(planned, save_signals)
     with open_run(worker, output, spec) as run:
-        campaigner.keep = _keeper(campaigner, Path(output)) if save_signals else None
+        planned.keep = _keeper(planned, Path(output)) if save_signals else None
         end = run_loop(worker, run, spec, report)
         end.require_hope(output)
         end.require_few_failures(output, int(run.has_error.sum()), spec.fail_rate)
-        return _finish(run, campaigner, save_signals) if run.is_done else None
+        return _finish(run, planned, save_signals) if run.is_done else None
 
 
-def _finish(run: Run, campaigner: Campaigner, save_signals: bool) -> Trials:
+def _finish(run: Run, planned: PlannedAttacks, save_signals: bool) -> Trials:
     """Make the table of a run that is done, and mark it complete."""
     made = cast("dict[int, Facts]", dict(run.records()))
-    table, header = table_of(campaigner, made), header_of(campaigner, made)
+    table, header = table_of(planned, made), header_of(planned, made)
     facts: dict[str, object] = {
         "positive": header.positive,
         "negative": header.negative,
         "score_kind": header.score_kind,
         "provenance": dict(header.provenance),
-        "contract": campaigner.contract.stored,
+        "contract": planned.contract.stored,
     }
-    if campaigner.recordings.path is not None:
-        facts[MEDIA] = os.path.relpath(campaigner.recordings.path, run.folder)
+    if planned.recordings.path is not None:
+        facts[MEDIA] = os.path.relpath(planned.recordings.path, run.folder)
     words = [
         pl.col(c).replace_strict({1: header.positive, 0: header.negative}, return_dtype=pl.String)
         for c in ("label", "decision")
     ]
     run.finish(
-        table.with_columns(words), _indexed(campaigner, made, run.folder) if save_signals else (), **facts, has_labels=True, runs=list(header.runs), numbers=list(header.numbers),
-        n_scored=table.height, n_failed=len(failures_of(campaigner, made)), notes=list(header.notes),
+        table.with_columns(words), _indexed(planned, made, run.folder) if save_signals else (), **facts, has_labels=True, runs=list(header.runs), numbers=list(header.numbers),
+        n_scored=table.height, n_failed=len(failures_of(planned, made)), notes=list(header.notes),
     )  # fmt: skip
     return Trials.from_frame(table, header)
 
 
-def _keeper(campaigner: Campaigner, folder: Path) -> Keep:
+def _keeper(planned: PlannedAttacks, folder: Path) -> Keep:
     """Return the function that stores the signals of a part in the run folder, before its answers are recorded."""
-    n, step_of = len(campaigner.recordings.ids), {name: at for at, (name, _) in enumerate(campaigner.plan.steps)}
+    n, step_of = len(planned.recordings.ids), {name: at for at, (name, _) in enumerate(planned.plan.steps)}
     return lambda name, rows, x: write_part(folder, step_of[name] * n + rows[0], x)
 
 
-def _indexed(campaigner: Campaigner, made: dict[int, Facts], folder: Path) -> list[str]:
+def _indexed(planned: PlannedAttacks, made: dict[int, Facts], folder: Path) -> list[str]:
     """Write the index of the signals that the answers name; return the files."""
-    ids, rows = campaigner.recordings.ids, []
+    ids, rows = planned.recordings.ids, []
     for at in sorted(made):
         if "signals" in made[at]:
-            name = campaigner.plan.steps[at // len(ids)][0]
+            name = planned.plan.steps[at // len(ids)][0]
             file, row = made[at]["signals"]
-            rows.append({"record": ids[at % len(ids)], **campaigner.plan.cells[name], "file": file, "row": row})
+            rows.append({"record": ids[at % len(ids)], **planned.plan.cells[name], "file": file, "row": row})
     return write_index(folder, rows)
 
 
@@ -191,14 +191,14 @@ def attack(
     ['band_noise', 'clean', 'noise ~ band_noise']
     """
     stated = {name: value for name, value in options.items() if value is not None}
-    campaigner = prepare_campaign(detector, data, AttackSpec().changed(**stated), limit)
+    planned = prepare_campaign(detector, data, AttackSpec().changed(**stated), limit)
     spec = RunSpec(resume=resume, retry=retry)
-    return run_campaign(campaigner, output, spec, save_signals=save_signals)
+    return run_campaign(planned, output, spec, save_signals=save_signals)
 
 
 def prepare_campaign(
     detector: object, data: str | Path | Recordings, spec: AttackSpec, limit: int | None = None
-) -> Campaigner:
+) -> PlannedAttacks:
     """Read the records, open the model and settle the plan; see `attack`."""
     recordings = (
         data
@@ -215,7 +215,7 @@ def prepare_campaign(
     model.leads = spec.leads or model.leads
     _check_lead_equations(plan, recordings)
     cut = spec.threshold or (0.5,)
-    return Campaigner(recordings, model, plan, cut[0] if len(cut) == 1 else cut, batch=spec.batch, truth=truth)
+    return PlannedAttacks(recordings, model, plan, cut[0] if len(cut) == 1 else cut, batch=spec.batch, truth=truth)
 
 
 def _check_lead_equations(plan: AttackPlan, data: Recordings) -> None:

@@ -15,7 +15,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.attacks.arrays import Floats, Ints
-from hitmiss.attacks.batched import Records, batched
+from hitmiss.attacks.batched import RecordBatch, batched
 from hitmiss.attacks.leads import LEADS, need_twelve
 from hitmiss.core.errors import UnknownName, UsageError
 
@@ -24,7 +24,7 @@ REACH: Final = 9.0
 
 
 @batched()
-def baseline_wander(r: Records, *, alpha: float = 0.1, low: float = 0.05, high: float = 0.5) -> Floats:
+def baseline_wander(r: RecordBatch, *, alpha: float = 0.1, low: float = 0.05, high: float = 0.5) -> Floats:
     """Add a slow sine per lead, `low` to `high` Hz, with amplitude strength × `alpha` × the lead's deviation."""
     _check_band(low, high, r.fs)
     n_leads = r.shape[1]
@@ -33,13 +33,13 @@ def baseline_wander(r: Records, *, alpha: float = 0.1, low: float = 0.05, high: 
 
 
 @batched()
-def band_noise(r: Records, *, beta: float = 0.1, low: float = 5.0, high: float = 40.0) -> Floats:
+def band_noise(r: RecordBatch, *, beta: float = 0.1, low: float = 5.0, high: float = 40.0) -> Floats:
     """Add Gaussian noise from `low` to `high` Hz; its deviation over the record is strength × `beta` × the lead's."""
     return r.windowed(_noise(r, low, high, r.strength * beta * r.deviation))
 
 
 @batched()
-def powerline(r: Records, *, hertz: float = 50.0, level: float = 0.1, drift: float = 0.2) -> Floats:
+def powerline(r: RecordBatch, *, hertz: float = 50.0, level: float = 0.1, drift: float = 0.2) -> Floats:
     """Add mains hum to all leads, each with its own share and phase; at rates below 2 × `hertz` it aliases."""
     n_leads = r.shape[1]
 
@@ -54,7 +54,7 @@ def powerline(r: Records, *, hertz: float = 50.0, level: float = 0.1, drift: flo
 
 
 @batched()
-def muscle(r: Records, *, level: float = 0.1, bursts: int = 3, low: float = 20.0) -> Floats:
+def muscle(r: RecordBatch, *, level: float = 0.1, bursts: int = 3, low: float = 20.0) -> Floats:
     """Add muscle noise: everything above `low` Hz, rising and falling in a few bursts common to all leads."""
     samples = r.shape[0]
     noise = _noise(r, low, r.fs / 2, np.ones((len(r.x), 1, r.shape[1])))
@@ -65,7 +65,7 @@ def muscle(r: Records, *, level: float = 0.1, bursts: int = 3, low: float = 20.0
 
 
 @batched()
-def electrode_motion(r: Records, *, level: float = 0.5, events: int = 2, decay: float = 0.4) -> Floats:
+def electrode_motion(r: RecordBatch, *, level: float = 0.5, events: int = 2, decay: float = 0.4) -> Floats:
     """Move an electrode: the baseline jumps and returns over `decay` seconds, in the leads that share it."""
     samples, n_leads = r.shape
     drawn = r.draw(lambda rng: _motion(rng, samples / r.fs, n_leads, events))
@@ -87,7 +87,7 @@ def _motion(rng: Generator, seconds: float, n_leads: int, events: int) -> Floats
 
 
 @batched()
-def lead_loss(r: Records, *, leads: int = 1) -> Floats:
+def lead_loss(r: RecordBatch, *, leads: int = 1) -> Floats:
     """Fade out some leads, drawn for each record (at strength 1 they are flat)."""
     n_leads = r.shape[1]
     if not 1 <= leads <= n_leads:
@@ -97,7 +97,7 @@ def lead_loss(r: Records, *, leads: int = 1) -> Floats:
 
 
 @batched()
-def lead_swap(r: Records, *, kind: str = "la_ra") -> Floats:
+def lead_swap(r: RecordBatch, *, kind: str = "la_ra") -> Floats:
     """Exchange electrodes: `la_ra` the arms, `la_ll` left arm and left leg, or `v1_v2`.
 
     With `la_ra`, lead I is inverted, and II and III, and aVR and aVL, change places.
@@ -122,7 +122,7 @@ def _swap(kind: str) -> Floats:
 
 
 @batched(needs_peaks=True)
-def morph_amp(r: Records, *, gamma_max: float = 0.15, sigma_ms: float = 80.0) -> Floats:
+def morph_amp(r: RecordBatch, *, gamma_max: float = 0.15, sigma_ms: float = 80.0) -> Floats:
     """Make each beat taller or flatter: a random gain up to strength × `gamma_max` under a bump at its R peak.
 
     `sigma_ms` is the width of the bump.
@@ -137,7 +137,7 @@ def morph_amp(r: Records, *, gamma_max: float = 0.15, sigma_ms: float = 80.0) ->
 
 
 @batched(needs_peaks=True)
-def morph_time(r: Records, *, epsilon_max: float = 0.1, pre_ms: float = 60.0, post_ms: float = 80.0) -> Floats:
+def morph_time(r: RecordBatch, *, epsilon_max: float = 0.1, pre_ms: float = 60.0, post_ms: float = 80.0) -> Floats:
     """Make each beat wider or narrower: stretch it around its R peak by up to strength × `epsilon_max`.
 
     The stretch acts from `pre_ms` before to `post_ms` after the R peak and is tapered to nothing at both ends, so the
@@ -175,17 +175,17 @@ def _read(x: Floats, place: Floats) -> Floats:
     return np.asarray(x[low] * (1.0 - part) + x[np.minimum(low + 1, last)] * part)
 
 
-def _beats(r: Records) -> list[Ints]:
+def _beats(r: RecordBatch) -> list[Ints]:
     """Return the R peaks of each record that lie inside its window."""
     assert r.peaks is not None
     return [beats[window[beats, 0] > 0] for beats, window in zip(r.peaks, r.window, strict=True)]
 
 
-def _seconds(r: Records) -> Floats:
+def _seconds(r: RecordBatch) -> Floats:
     return np.arange(r.shape[0]) / r.fs
 
 
-def _sines(r: Records, hertz: Floats, phase: Floats) -> Floats:
+def _sines(r: RecordBatch, hertz: Floats, phase: Floats) -> Floats:
     """Return one sine per lead: record × sample × lead, from a frequency and a phase each (record × 1 × lead).
 
     Sines at a few coarse and a few fine positions are combined by sin(a + b) = sin a cos b + cos a sin b: a product is
@@ -201,7 +201,7 @@ def _sines(r: Records, hertz: Floats, phase: Floats) -> Floats:
     return np.asarray(wave.reshape(len(wave), -1, n_leads)[:, :samples])
 
 
-def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
+def _noise(r: RecordBatch, low: float, high: float, level: Floats) -> Floats:
     """Return Gaussian noise between two frequencies, with a given deviation in each lead (record × 1 × lead).
 
     Only the Fourier coefficients in the band are drawn (independent normal numbers, as for white noise), each by its

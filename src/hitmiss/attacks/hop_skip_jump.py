@@ -40,7 +40,7 @@ NO_START: Final = "hop_skip_jump: where no noise flips a record, it is left as i
 
 
 @dataclass(frozen=True, eq=False)
-class Aim:
+class RecordUnderAttack:
     """One record: its signal, how a field becomes a change, the model's answers, the budget, and its generator."""
 
     x: Floats
@@ -59,7 +59,7 @@ class Aim:
         return float(np.linalg.norm(self.shape(free)))
 
 
-def hop_skip_jump(aim: Aim, *, iterations: int, evaluations: int, early_stop: bool) -> tuple[Floats, str]:
+def hop_skip_jump(aim: RecordUnderAttack, *, iterations: int, evaluations: int, early_stop: bool) -> tuple[Floats, str]:
     """Return the change of one record, within its budget, and a remark ("" if the smallest flip found fits).
 
     Uses ART's HopSkipJump (Chen, Jordan & Wainwright 2020) in its L2 form. `early_stop`: stop once a flip fits the
@@ -85,7 +85,7 @@ def hop_skip_jump(aim: Aim, *, iterations: int, evaluations: int, early_stop: bo
     return (aim.shape(best), "") if size <= aim.budget else (aim.shape(best) * (aim.budget / size), OVER)
 
 
-def _start(aim: Aim, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floats | None:
+def _start(aim: RecordUnderAttack, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floats | None:
     """Find noise of the smallest size that flips the record, moved back until it only just does."""
     scale = float(aim.x.std()) or 1.0
     for size in SIZES:
@@ -105,7 +105,7 @@ def _nearest(free: Floats, flips: Callable[[Floats], NDArray[np.bool_]]) -> Floa
     return high * free
 
 
-def _steps(aim: Aim, start: Floats, iterations: int, evaluations: int) -> Iterator[Floats]:
+def _steps(aim: RecordUnderAttack, start: Floats, iterations: int, evaluations: int) -> Iterator[Floats]:
     """Yield ART's results, one of its iterations after another."""
     estimators = need("art.estimators.classification", "art")
     evasion = need("art.attacks.evasion", "art")

@@ -31,7 +31,7 @@ CLOSING: Final = 0.95
 
 
 @dataclass(frozen=True, eq=False)
-class Tried:
+class AttemptResult:
     """The result of one attempt: the strength at which each record flipped (infinite: not), and its margin.
 
     An attack that flips a record with less than its budget has flipped it at that smaller strength.
@@ -42,8 +42,8 @@ class Tried:
     """Above 0: the distance from flipping; it only steers the search."""
 
 
-Attempt = Callable[[Ints, Floats], Tried | ArrayLike]
-"""Maps records (by position) and strengths to the result: `Tried`, the strengths of the flips, or yes and no."""
+Attempt = Callable[[Ints, Floats], AttemptResult | ArrayLike]
+"""Maps records (by position) and strengths to the result: `AttemptResult`, the strengths of the flips, or yes and no."""
 
 
 def minimal_strength(
@@ -94,7 +94,7 @@ class _Bracket:
     is_halving: bool
 
     @classmethod
-    def of(cls, found: Tried, start: Floats | None) -> _Bracket:
+    def of(cls, found: AttemptResult, start: Floats | None) -> _Bracket:
         """Make it from the clean records and the first attempt."""
         n, none = len(found.margin), np.full(len(found.margin), np.nan)
         margin = np.ones(n) if start is None else start
@@ -131,7 +131,7 @@ class _Bracket:
         along = low + above * (low - before) / np.where(falling, fallen, 1.0)
         return np.where(falling, along, between)
 
-    def narrow(self, rows: Ints, strength: Floats, found: Tried) -> None:
+    def narrow(self, rows: Ints, strength: Floats, found: AttemptResult) -> None:
         """Update with the result of an attempt."""
         hit = np.isfinite(found.flipped_at)
         flipped, failed = rows[hit], rows[~hit]
@@ -149,14 +149,14 @@ def _below(margin: Floats) -> Floats:
     return np.clip(margin, -1e6, -1e-6)
 
 
-def _tried(attempt: Attempt, rows: Ints, strength: Floats) -> Tried:
-    """Convert any answer to `Tried`, with no flip above the allowed strength."""
+def _tried(attempt: Attempt, rows: Ints, strength: Floats) -> AttemptResult:
+    """Convert any answer to `AttemptResult`, with no flip above the allowed strength."""
     answer = attempt(rows, strength)
-    if isinstance(answer, Tried):
-        return Tried(
+    if isinstance(answer, AttemptResult):
+        return AttemptResult(
             np.where(np.isinf(answer.flipped_at), np.inf, np.minimum(answer.flipped_at, strength)), answer.margin
         )
     found = np.asarray(answer)
     flipped = found if found.dtype == bool else np.isfinite(found)
     at = strength if found.dtype == bool else np.minimum(found.astype(np.float64), strength)
-    return Tried(np.where(flipped, at, np.inf), np.where(flipped, -1.0, 1.0))
+    return AttemptResult(np.where(flipped, at, np.inf), np.where(flipped, -1.0, 1.0))

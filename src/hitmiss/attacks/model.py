@@ -28,6 +28,7 @@ from hitmiss.detection.checkpoints import parameters_digest
 from hitmiss.detection.contract import Origin
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, is_torch_module, need
+from hitmiss.detection.on_device import pick_device
 from hitmiss.detection.onnx import OnnxDetector
 from hitmiss.detection.outputs import (
     are_distributions,
@@ -38,7 +39,6 @@ from hitmiss.detection.outputs import (
     to_probability,
 )
 from hitmiss.detection.pinning import source_digest
-from hitmiss.detection.placed import pick_device
 from hitmiss.detection.torch import TorchDetector
 from hitmiss.detection.tracing import Settled
 
@@ -157,7 +157,7 @@ class Classifier:
     def settle(self, outputs: Floats) -> None:
         """Decide once, by the values of some outputs, whether they are logits or probabilities."""
         if self.outputs == "auto":
-            self.outputs, self.kind_from = self._told(outputs), "its values"
+            self.outputs, self.kind_from = self._kind_by_values(outputs), "its values"
         elif self.kind_from == "its last step" and self.ending is None:
             self.outputs = settled_kind(outputs, self.outputs)
             self.kind_from = "its last step" if self.outputs == "logit" else "its values"
@@ -189,7 +189,7 @@ class Classifier:
                 "not-probabilities", name=f"outputs of {self.name}", low=outputs.min(), high=outputs.max()
             )
 
-    def _told(self, outputs: Floats) -> OutputKind:
+    def _kind_by_values(self, outputs: Floats) -> OutputKind:
         if ((outputs < 0) | (outputs > 1)).any():
             return "logit"
         if are_distributions(outputs):

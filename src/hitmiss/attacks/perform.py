@@ -19,10 +19,10 @@ from hitmiss.attacks.batched import batched_families, check_signals, deviations,
 from hitmiss.attacks.config import STEERING, PerturbationConfig, same_kind
 from hitmiss.attacks.criteria import Mask
 from hitmiss.attacks.gradient import Problem, random_start, solve, within_budget
-from hitmiss.attacks.hop_skip_jump import Aim, hop_skip_jump
+from hitmiss.attacks.hop_skip_jump import RecordUnderAttack, hop_skip_jump
 from hitmiss.attacks.leads import consistent, need_twelve
 from hitmiss.attacks.methods import METHODS, Method, find_method
-from hitmiss.attacks.minimal import Ints, Tried, minimal_strength
+from hitmiss.attacks.minimal import AttemptResult, Ints, minimal_strength
 from hitmiss.attacks.model import Classifier, ahead, binarize
 from hitmiss.attacks.peaks import detect_all
 from hitmiss.attacks.queries import margins
@@ -31,7 +31,7 @@ from hitmiss.attacks.windows import hann_windows
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.outputs import to_probability
 
-FEW = 32
+RECORDS_TOGETHER = 32
 """Records that are perturbed together: few enough to stay in the CPU cache."""
 MOST_THREADS = 2
 """More threads slow each other down: much of the work is in Python."""
@@ -252,7 +252,7 @@ class _Group:
         spread, strength = records.spread, self.strength
 
         def few(start: int) -> None:
-            at = slice(start, start + FEW)
+            at = slice(start, start + RECORDS_TOGETHER)
             rows, configs = self.rows[at], self.configs[at]
             batch = make_records(
                 pick(records.x, rows), strength[at], self.rngs[at], fs=records.fs, center_time=[c.center_time for c in configs],
@@ -261,7 +261,7 @@ class _Group:
             )  # fmt: skip
             out[places[at]] = entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings)
 
-        _threaded(few, range(0, len(self.rows), FEW))
+        _threaded(few, range(0, len(self.rows), RECORDS_TOGETHER))
         for at in places:
             notes[at] = (DETECTED,) if are_found else ()
 
@@ -280,14 +280,14 @@ class _Group:
 
     def _restarted(self, x: Floats, problem: Problem, method: Method, batch: int) -> Floats:
         """Return the best of several attempts: records that have not flipped start again from a random point."""
-        best = _Best(self, x)
+        best = _BestSoFar(self, x)
         for _ in range(1, method.restarts):
             left = best.left
             if not len(left):
                 break
             rngs, budget = [self.rngs[at] for at in left], problem.budget[left]
             again = replace(problem.part(left), start=random_start(rngs, budget, x.shape[1:], method.norm))
-            best.try_(left, again.x + solve(self._model, again, method, self.first.family, batch).delta)
+            best.offer(left, again.x + solve(self._model, again, method, self.first.family, batch).delta)
         return best.x
 
     def _by_ensemble(self) -> Changed:
@@ -300,7 +300,7 @@ class _Group:
         }
         if self._model.differentiable is None:
             members = {"square": members["square"]}
-        best, zero = _Best(self, self.records.x[self.rows]), np.zeros(len(self.rows), dtype=bool)
+        best, zero = _BestSoFar(self, self.records.x[self.rows]), np.zeros(len(self.rows), dtype=bool)
         notes: list[tuple[str, ...]] = [("worst_case: no member flipped it",) for _ in self.rows]
         steering = {key: value for key, value in self.first.extra.items() if key in STEERING}
         for family, own in members.items():
@@ -316,7 +316,7 @@ class _Group:
             )
             found, _, _, flat, _ = group.changed()
             zero[left] |= flat
-            best.try_(left, found)
+            best.offer(left, found)
             for at in np.setdiff1d(left, best.left).tolist():
                 notes[at] = (f"worst_case: flipped by {family}",)
         return best.x, self.strength * settings["eps_max"], "linf", zero, notes
@@ -382,8 +382,11 @@ class _Group:
         changed = x.copy()
         notes: list[tuple[str, ...]] = []
         for i, record in enumerate(x):
-            window = self.window[i][:, None]
-            aim = Aim(record, lambda free, w=window: shape(free) * w, self._bits, float(budget[i]), self.rngs[i])  # type: ignore[misc]
+
+            def windowed(free: Floats, window: Floats = self.window[i][:, None]) -> Floats:
+                return shape(free) * window
+
+            aim = RecordUnderAttack(record, windowed, self._bits, float(budget[i]), self.rngs[i])
             delta, remark = hop_skip_jump(aim, early_stop=stop, **settings)
             changed[i] += within_budget(delta[None], budget[i : i + 1], "l2")[0]
             notes.append((remark,) if remark else ())
@@ -399,7 +402,7 @@ class _Group:
         return queries.margins(odds, limits, clean, self.target[at], self.value[at])
 
 
-class _Best:
+class _BestSoFar:
     """The best result so far of each record of a group: one that flips it, else the nearest."""
 
     def __init__(self, group: _Group, x: Floats) -> None:
@@ -412,7 +415,7 @@ class _Best:
         """Return the records (by position) that have not flipped."""
         return np.flatnonzero(~self.has_flipped)
 
-    def try_(self, at: NDArray[np.int64], x: Floats) -> None:
+    def offer(self, at: NDArray[np.int64], x: Floats) -> None:
         """Take in another result of some records that have not flipped."""
         flips, margin = self.group.flips(at, x), self.group.margin(at, x)
         better = flips | (margin < self.margin[at])
@@ -441,7 +444,7 @@ def least_strengths(
     best: list[Performed] = []
     first: Gradients = {}
 
-    def attempt(at: NDArray[np.int64], strength: Floats) -> Tried:
+    def attempt(at: NDArray[np.int64], strength: Floats) -> AttemptResult:
         own = places[at]
         tried = [replace(quick, strength=float(s)) for s in strength]
         done = perform(records, own.tolist(), tried, [rng_of(int(row)) for row in own], first)
@@ -449,7 +452,7 @@ def least_strengths(
         flips = criterion(clean[own], records.bits(to_probability(log_odds)), np.full(len(own), target))
         best.append(done) if not best else best[0].take(at[flips], done, flips)
         used = strength * done.share_used(records.x[own])
-        return Tried(np.where(flips, used, np.inf), _margin(records, config, own, log_odds))
+        return AttemptResult(np.where(flips, used, np.inf), _margin(records, config, own, log_odds))
 
     start = _margin(records, config, places, records.clean[places])
     return minimal_strength(attempt, len(places), rounds=rounds, start=start), best[0]

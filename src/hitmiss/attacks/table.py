@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.attacks.worker import Campaigner, Facts
+from hitmiss.attacks.worker import Facts, PlannedAttacks
 from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
 from hitmiss.core.results import infinite
@@ -22,76 +22,76 @@ HIGHEST: Final = 50.0
 NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used")
 
 
-def header_of(campaigner: Campaigner, made: dict[int, Facts]) -> Header:
+def header_of(planned: PlannedAttacks, made: dict[int, Facts]) -> Header:
     """Return the header, which describes the columns."""
     notes = sorted({note for record in made.values() for note in record.get("notes", ())})
-    left_out = failures_of(campaigner, made)
+    left_out = failures_of(planned, made)
     if left_out:
         parts = [f"{name}: {why}" for name, why in list(left_out.items())[:SHOWN_FAILURES]]
         parts += [f"and {len(left_out) - SHOWN_FAILURES} more"] * (len(left_out) > SHOWN_FAILURES)
-        total = len(left_out) + _n_used(campaigner, made)
+        total = len(left_out) + _n_used(planned, made)
         notes.append(Remark.of("records-left-out", n=len(left_out), total=total, parts=tuple(parts)))
-    highest = float(np.abs(campaigner.recordings.x).max(initial=0.0))
+    highest = float(np.abs(planned.recordings.x).max(initial=0.0))
     if highest > HIGHEST:
         notes.append(Remark.of("millivolts", highest=highest))
-    least = ("minimal_strength",) if campaigner.plan.searches else ()
+    least = ("minimal_strength",) if planned.plan.searches else ()
     return Header(
-        "present", "absent", "logit", runs=run_columns(campaigner), slices=tuple(campaigner.recordings.columns),
-        numbers=(*NUMBERS, *least), notes=tuple(notes), provenance=_provenance(campaigner),
+        "present", "absent", "logit", runs=run_columns(planned), slices=tuple(planned.recordings.columns),
+        numbers=(*NUMBERS, *least), notes=tuple(notes), provenance=_provenance(planned),
     )  # fmt: skip
 
 
-def failures_of(campaigner: Campaigner, made: Mapping[int, Facts]) -> dict[str, str]:
+def failures_of(planned: PlannedAttacks, made: Mapping[int, Facts]) -> dict[str, str]:
     """Return the records that are not in the table, and why: a record that fails in one step is left out of all."""
-    ids = campaigner.recordings.ids
+    ids = planned.recordings.ids
     failed = {ids[at % len(ids)]: str(record["error"]) for at, record in sorted(made.items()) if "error" in record}
-    return {**campaigner.recordings.failures, **failed}
+    return {**planned.recordings.failures, **failed}
 
 
-def _n_used(campaigner: Campaigner, made: Mapping[int, Facts]) -> int:
-    ids = campaigner.recordings.ids
-    return len(ids) - len(set(ids) & set(failures_of(campaigner, made)))
+def _n_used(planned: PlannedAttacks, made: Mapping[int, Facts]) -> int:
+    ids = planned.recordings.ids
+    return len(ids) - len(set(ids) & set(failures_of(planned, made)))
 
 
-def _provenance(campaigner: Campaigner) -> dict[str, object]:
+def _provenance(planned: PlannedAttacks) -> dict[str, object]:
     """Return how the answers were made: the data, the seed, and each attack's settings, by its name in tables."""
-    plan, attacks = campaigner.plan, {}
+    plan, attacks = planned.plan, {}
     for name, config in plan.steps:
         if config is not None:
             run = {
                 k: v for k, v in sorted(plan.cells[name].items()) if (k, v) not in (("aim", "any"), ("place", "whole"))
             }
             attacks[" ".join(run.values())] = name
-    return {"dataset_digest": campaigner.recordings.digest, "seed": plan.seed, "attacks": attacks}
+    return {"dataset_digest": planned.recordings.digest, "seed": plan.seed, "attacks": attacks}
 
 
-def run_columns(campaigner: Campaigner) -> tuple[str, ...]:
+def run_columns(planned: PlannedAttacks) -> tuple[str, ...]:
     """Return the run columns; aim and place are included only if some attack has one."""
-    configs = [c for _, c in campaigner.plan.steps if c is not None]
+    configs = [c for _, c in planned.plan.steps if c is not None]
     aims = ("aim",) if any(c.target_class for c in configs) else ()
     return ("attack", "strength", *aims, *(("place",) if any(c.window_seconds for c in configs) else ()))
 
 
-def table_of(campaigner: Campaigner, made: dict[int, Facts]) -> pl.DataFrame:
+def table_of(planned: PlannedAttacks, made: dict[int, Facts]) -> pl.DataFrame:
     """Return one row per record, class, attack and strength."""
-    n, rows = len(campaigner.recordings.ids), []
-    failed = failures_of(campaigner, made)
+    n, rows = len(planned.recordings.ids), []
+    failed = failures_of(planned, made)
     for at in sorted(made):
         step, row = divmod(at, n)
-        if campaigner.recordings.ids[row] in failed:
+        if planned.recordings.ids[row] in failed:
             continue
-        run = campaigner.plan.cells[campaigner.plan.steps[step][0]]
+        run = planned.plan.cells[planned.plan.steps[step][0]]
         rows.append((run, row, made[at]))
         if "control" in made[at]:
             rows.append(({**run, "attack": CONTROL + run["attack"]}, row, made[at]["control"]))
-    return _frame(campaigner, rows)
+    return _frame(planned, rows)
 
 
-def _frame(campaigner: Campaigner, rows: Sequence[tuple[dict[str, str], int, Facts]]) -> pl.DataFrame:
-    data, header = campaigner.recordings, header_of(campaigner, {})
+def _frame(planned: PlannedAttacks, rows: Sequence[tuple[dict[str, str], int, Facts]]) -> pl.DataFrame:
+    data, header = planned.recordings, header_of(planned, {})
     classes, at = len(data.classes), np.array([row for _, row, _ in rows], dtype=np.int64)
     score = np.array([[infinite(v) for v in record["log_odds"]] for _, _, record in rows], dtype=np.float64)
-    decision = campaigner.model.bits(to_probability(score), campaigner.threshold)
+    decision = planned.model.bits(to_probability(score), planned.threshold)
     columns: dict[str, Sequence[object] | NDArray[np.generic]] = {
         "item": np.repeat(np.array(data.ids, dtype=object)[at], classes).tolist(),
         "target": list(data.classes) * len(rows),

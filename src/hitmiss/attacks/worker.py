@@ -58,7 +58,7 @@ Keep = Callable[[str, Sequence[int], Floats], str]
 
 
 @dataclass(eq=False)
-class Campaigner:
+class PlannedAttacks:
     """Recordings under a plan: makes the record of any step and any recording, one batch at a time.
 
     `keep`, if given, stores the changed signals of some recordings at a step, and returns the name of their file.
@@ -115,7 +115,7 @@ class Campaigner:
         further += found.terms() if found is not None else []
         steps = [config for _, config in self.plan.steps if config is not None]
         if any(config.needs_gradient for config in steps) and model.differentiable is not None:
-            apart = _gradient_network(model, data.x[:FIRST], raw[:FIRST])
+            apart = _gradient_network(model, data.x[:PROBED_RECORDS], raw[:PROBED_RECORDS])
             further.append(Term("gradients", apart, "gradients of the same network"))
         return classifier_contract(model.outputs, model.kind_from, data.classes, exclusive, further)
 
@@ -205,7 +205,7 @@ class Campaigner:
         return least_strengths(self.records, config, rows, lambda row: self.rng(row, name), rounds=self.plan.rounds)
 
 
-FIRST: Final = 8
+PROBED_RECORDS: Final = 8
 """Records on which the network that gives gradients is compared with the model."""
 
 
@@ -318,15 +318,15 @@ class StepWorker:
     kind = "attack"
     grows: Collection[str] = ()
 
-    def __init__(self, campaigner: Campaigner, save_signals: bool = False) -> None:
-        self.campaigner, self.save_signals = campaigner, save_signals
-        ids = campaigner.recordings.ids
-        self.items = [f"{name} / {record}" for name, _ in campaigner.plan.steps for record in ids]
+    def __init__(self, planned: PlannedAttacks, save_signals: bool = False) -> None:
+        self.planned, self.save_signals = planned, save_signals
+        ids = planned.recordings.ids
+        self.items = [f"{name} / {record}" for name, _ in planned.plan.steps for record in ids]
 
     @property
     def config(self) -> dict[str, object]:
         """Everything that could change a result."""
-        data, model = self.campaigner.recordings, self.campaigner.model
+        data, model = self.planned.recordings, self.planned.model
         about: dict[str, object] = {
             "data": data.digest,
             "classes": list(data.classes),
@@ -336,20 +336,20 @@ class StepWorker:
         about |= {"single_label": True} if model.single_label else {}
         about |= {"leads": [data.leads[at] for at in model.order]} if model.order is not None and data.leads else {}
         return {
-            **self.campaigner.plan.pinned,
+            **self.planned.plan.pinned,
             **about,
             "model": {"name": model.name, **model.identity},
             "outputs": model.outputs,
-            "threshold": np.asarray(self.campaigner.threshold, dtype=np.float64).tolist(),
+            "threshold": np.asarray(self.planned.threshold, dtype=np.float64).tolist(),
             **({"signals": "float32"} if self.save_signals else {}),
         }
 
     def work(self, todo: Iterator[int]) -> Results:
         """Process positions in batches that belong to one step; the size of a batch changes no result."""
-        n = len(self.campaigner.recordings.ids)
+        n = len(self.planned.recordings.ids)
         waiting: list[int] = []
         for at in todo:
-            if waiting and (at // n != waiting[0] // n or len(waiting) >= self.campaigner.together):
+            if waiting and (at // n != waiting[0] // n or len(waiting) >= self.planned.together):
                 yield from self._step(waiting, n)
                 waiting = []
             waiting.append(at)
@@ -357,7 +357,7 @@ class StepWorker:
             yield from self._step(waiting, n)
 
     def _step(self, positions: Sequence[int], n: int) -> Iterator[Result]:
-        made = self.campaigner.step(positions[0] // n, [at % n for at in positions])
+        made = self.planned.step(positions[0] // n, [at % n for at in positions])
         yield from (Result(at, cast("Mapping[str, object]", facts)) for at, facts in zip(positions, made, strict=True))
 
     def leftovers(self) -> list[Result]:

@@ -22,7 +22,7 @@ from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.results import Estimate, Results
 
 ALLOWED: Final = re.compile(r"[^\w\-. /=+]")
-LONGEST: Final = 200
+LONGEST_NAME: Final = 200
 
 
 def figures_of(results: Results, *, prefix: str = "", slices: bool = True) -> dict[str, float]:
@@ -46,7 +46,7 @@ def _name(e: Estimate, prefix: str) -> str:
     parts = [prefix, *(f"{k}={v}" for k, v in e.run.items())]
     parts += [k if v == "*" else f"{k}={v}" for k, v in e.slice.items()]
     parts.append(f"{e.metric}_{e.average}" if e.average else e.metric)
-    return ALLOWED.sub("_", "/".join(p.replace("/", "_") for p in parts if p))[:LONGEST]
+    return ALLOWED.sub("_", "/".join(p.replace("/", "_") for p in parts if p))[:LONGEST_NAME]
 
 
 def _free(name: str, taken: dict[str, float]) -> str:

@@ -14,7 +14,7 @@ from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import opt
 
 if TYPE_CHECKING:
-    from hitmiss.attacks.worker import Campaigner
+    from hitmiss.attacks.worker import PlannedAttacks
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
 DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perhaps record, patient …; or a folder of WFDB records."
@@ -38,20 +38,20 @@ def attack(
     from hitmiss.cli.progress_bar import Progress
     from hitmiss.core.finding import has_code
 
-    campaigner = prepare_campaign(detector, data, spec, running.limit)
-    printing.note(str(campaigner.contract))
-    trials = work_on_campaign(campaigner, output, running, report=Progress(), save_signals=save_signals)
+    planned = prepare_campaign(detector, data, spec, running.limit)
+    printing.note(str(planned.contract))
+    trials = work_on_campaign(planned, output, running, report=Progress(), save_signals=save_signals)
     if trials is None:
         printing.out("other processes are still working on it; the last one finishes the run")
         return
     for note in trials.header.notes:
         if has_code(note, "records-left-out"):
             printing.note(f"! {note}")
-    _emit(output, campaigner, json)
+    _emit(output, planned, json)
 
 
-def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
-    plan, n, n_forward = campaigner.plan, len(campaigner.recordings.ids), campaigner.model.n_forward
+def _emit(folder: Path, planned: PlannedAttacks, json: bool) -> None:
+    plan, n, n_forward = planned.plan, len(planned.recordings.ids), planned.model.n_forward
     attacks = [name for name, _ in plan.steps]
     if json:
         about = {"records": n, "attacks": attacks, "forward_passes": n_forward, "control": plan.control}

@@ -156,9 +156,9 @@ def _opened(
         printing.note(f"cluster: {found}")
         with RayDetector(
             found, opening, actors=actors, decoders=spec.workers, device=spec.device, most=n_items
-        ) as fleet:
-            yield fleet
-        printing.note(fleet.words())
+        ) as detector:
+            yield detector
+        printing.note(detector.words())
 
 
 def _export(folder: Path, path: Path, form: str) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hitmiss.derive.bands import Answered, Choice
     from hitmiss.protocols.triage import Triage
     from hitmiss.reports.table import Table
-    from hitmiss.verdicts.people import Teamwork
+    from hitmiss.verdicts.people import HumanMachineResults
 
 FILES = "Results (documented JSON lines, or any table with id, label and a verdict or a score)."
 CHOOSE = (
@@ -165,7 +165,7 @@ def _read(results: list[str], dataset: str | None, reading: ReadSpec, room: int 
     return trials
 
 
-def _team(trials: Trials, human: str | None, where: str, design: Design) -> Teamwork | None:
+def _team(trials: Trials, human: str | None, where: str, design: Design) -> HumanMachineResults | None:
     """Measure the system, people, and both together, where verdicts of people are given."""
     if human is None:
         return None

@@ -11,7 +11,7 @@ from hitmiss.core.verdict import Basis, Check
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.stats.corrections import adjusted
 from hitmiss.stats.mcnemar import exact
-from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Pairs, Teamwork
+from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, HumanMachineResults, Pairs
 
 if TYPE_CHECKING:
     from hitmiss.protocols.triage import TriageExtras
@@ -31,7 +31,7 @@ class Added:
     effect: Amount | None
 
 
-def added_by_people(work: Teamwork, metric: str) -> list[Added]:
+def added_by_people(work: HumanMachineResults, metric: str) -> list[Added]:
     """Test for each run whether more items got better than worse, in one number; p values are adjusted over the runs."""
     whole = {(_run(e), e.run.get(WHO)): e for e in repeats_of(work.figures) if e.metric == metric}
     runs = list(dict.fromkeys(run for run, _ in whole))
@@ -71,7 +71,7 @@ def _added(
     return Added(Finding(code, subject, values), Basis(SIGN_TEST, True, p), effect)
 
 
-def raised_by_people(work: Teamwork) -> list[Finding]:
+def raised_by_people(work: HumanMachineResults) -> list[Finding]:
     """Return the error rates that people are shown to raise."""
     found = []
     for metric in ("fake_slip_rate", "real_false_flag_rate"):
@@ -81,7 +81,7 @@ def raised_by_people(work: Teamwork) -> list[Finding]:
     return found
 
 
-def agreement(work: Teamwork | None) -> list[Check]:
+def agreement(work: HumanMachineResults | None) -> list[Check]:
     """Check whether people agree enough to base a conclusion on their answers."""
     if work is None:
         return []

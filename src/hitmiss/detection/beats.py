@@ -27,9 +27,9 @@ from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Batch, Detector, arrays_of, need
 from hitmiss.detection.eight_bits import largest_weight
 from hitmiss.detection.filterbank import BINS, DEVIATION, FRAME, MEAN, SAMPLE_RATE, SHIFT, fbank, n_frames
+from hitmiss.detection.on_device import Launched, Staged, TorchOnDevice
 from hitmiss.detection.outputs import Outputs, pick_output
 from hitmiss.detection.pinning import file_digest, pinned_precision
-from hitmiss.detection.placed import Launched, Placed, Staged
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -218,7 +218,7 @@ class Beats:
         return self.torch.nn.functional.layer_norm(x, weight.shape, weight, bias)
 
 
-class BeatsDetector(Placed):
+class BeatsDetector(TorchOnDevice):
     """BEATs with a classification head; without one it only gives embeddings (`layers`)."""
 
     sample_rate: int | None = SAMPLE_RATE

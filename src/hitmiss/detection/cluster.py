@@ -28,9 +28,9 @@ from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.finding import Option
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.outputs import Outputs
-from hitmiss.detection.parts import FIRST, PATIENCE, Part, PartQueue, part_size
+from hitmiss.detection.parts import FIRST_PART, PATIENCE, Part, PartQueue, part_size
 from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
-from hitmiss.detection.scorer import FLOAT32, About, Scored, Scorer, Work
+from hitmiss.detection.scorer import FLOAT32, DetectorFacts, Scored, Scorer, Work
 from hitmiss.detection.settings import Settings
 from hitmiss.detection.worker import BatchWorker
 from hitmiss.io.manifest import Manifest
@@ -50,19 +50,19 @@ class ClusterWorker(BatchWorker):
 
     def __init__(self, detector: RayDetector, manifest: Manifest, preparation: Prepare, settings: Settings) -> None:
         super().__init__(detector, manifest, preparation, settings)
-        self.fleet = detector
+        self.processes = detector
         detector.begin(Work(preparation, settings, detector.sample_rate, manifest.positive, manifest.negative))
         self.preparation = self._prepared_elsewhere
         self._futile = 0
 
     def work(self, todo: Iterator[int]) -> Results:
         """Hand out parts until everything is scored."""
-        most = part_size(len(self.manifest), self.fleet.size)
-        queue = PartQueue(todo, min(FIRST, most), most)
-        while queue.has_more or any(member.parts for member in self.fleet.members):
+        most = part_size(len(self.manifest), self.processes.size)
+        queue = PartQueue(todo, min(FIRST_PART, most), most)
+        while queue.has_more or any(member.parts for member in self.processes.members):
             self._hand_out(queue)
             with self.clock.time("wait"):
-                done = self.fleet.cluster.ready(self.fleet.references())
+                done = self.processes.cluster.ready(self.processes.references())
             for reference in done:
                 self._take(reference, queue)
             while self._ready:
@@ -73,32 +73,32 @@ class ClusterWorker(BatchWorker):
     def _hand_out(self, queue: PartQueue) -> None:
         """Give every process as many parts as it may have, the least busy first."""
         for depth in range(IN_FLIGHT):
-            for member in self.fleet.members:
+            for member in self.processes.members:
                 part = queue.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
                 if part is not None:
-                    self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
+                    self.processes.give(member, part, self.manifest.frame[list(part.positions)])
 
     def _take(self, reference: ObjectRef, queue: PartQueue) -> None:
         """Write what a process has sent, or find the cause of its death."""
-        ray, member = need_ray(), self.fleet.owner_of(reference)
+        ray, member = need_ray(), self.processes.owner_of(reference)
         try:
             result = accepted(ray.get(reference))
         except ray.exceptions.RayActorError as error:
-            self._bury(member, queue, error)
+            self._drop_worker(member, queue, error)
         except deaths(ray) as error:
-            self.fleet.deaths += 1  # its result was lost with its machine
+            self.processes.deaths += 1  # its result was lost with its machine
             self._blame([member.parts.pop(reference)], queue, error)
         else:
             if reference == member.opened:
-                self.fleet.admit(member, result)
+                self.processes.admit(member, result)
             else:
                 part = member.parts.pop(reference)
                 self._write_down(part, result)
                 queue.learn(len(part.positions), result.seconds)
 
-    def _bury(self, member: Member, queue: PartQueue, error: BaseException) -> None:
+    def _drop_worker(self, member: Member, queue: PartQueue, error: BaseException) -> None:
         """Handle the death of a process with a model: its sent results are valid; its next part was in progress."""
-        self.fleet.replace(member)
+        self.processes.replace(member)
         lost: list[Part] = []
         for reference, part in member.parts.items():
             try:
@@ -124,7 +124,7 @@ class ClusterWorker(BatchWorker):
             self._ready.append(Result(at, cast("Mapping[str, object]", record)))
 
     def _prepared_elsewhere(self, at: int, row: Row) -> Prepared | Failed:
-        return replace(self.fleet.prepare_one(row), at=at)
+        return replace(self.processes.prepare_one(row), at=at)
 
 
 def _why(error: BaseException) -> str:
@@ -144,7 +144,7 @@ class Member:
 
     actor: ActorHandle
     opened: ObjectRef
-    about: About | None = None
+    about: DetectorFacts | None = None
     parts: dict[ObjectRef, Part] = field(default_factory=dict)
 
     @property
@@ -176,8 +176,8 @@ class RayDetector(Base):
         self.deaths = 0
         self._opening = self._ray.put(Sent.of(opening))
         self._work: ObjectRef | None = None
-        self._about: About | None = None
-        self.members = [self._hire() for _ in range(self.size)]
+        self._about: DetectorFacts | None = None
+        self.members = [self._start() for _ in range(self.size)]
 
     def __enter__(self) -> RayDetector:
         try:
@@ -212,7 +212,7 @@ class RayDetector(Base):
         """Return the process that a reference belongs to."""
         return next(m for m in self.members if reference in m.parts or reference == m.opened)
 
-    def admit(self, member: Member, about: About) -> None:
+    def admit(self, member: Member, about: DetectorFacts) -> None:
         """Accept a process that has opened the detector; it must be the same detector as the others have."""
         member.about = about
         if self._about is None:
@@ -230,16 +230,16 @@ class RayDetector(Base):
         """Replace a dead process, without dismissing it: that would contact the head node, which may be gone too."""
         self.deaths += 1
         self.cluster.reach()
-        self.members[self.members.index(member)] = self._hire()
+        self.members[self.members.index(member)] = self._start()
 
     def prepare_one(self, row: Row) -> Prepared | Failed:
         """Prepare one item somewhere on the cluster."""
-        found: Prepared | Failed = self.asked("prepare", row)
+        found: Prepared | Failed = self.ask("prepare", row)
         return found
 
     def outputs(self, batch: Batch) -> Outputs:
         """Return the outputs of one batch, from any of the processes."""
-        found: Outputs = self.asked("outputs", batch)
+        found: Outputs = self.ask("outputs", batch)
         return found
 
     def in_float32(self) -> Detector | None:
@@ -255,7 +255,7 @@ class RayDetector(Base):
         for member in self.members:
             self._dismiss(member)
 
-    def _hire(self) -> Member:
+    def _start(self) -> Member:
         # Ray could restart a dead actor by itself; this is done here instead, so that the cause can be found first.
         actor = self._ray.remote(Scorer).options(max_restarts=0, max_task_retries=0, **self._needs).remote()
         return Member(actor, actor.open.remote(self._opening))
@@ -264,7 +264,7 @@ class RayDetector(Base):
         if self._ray.is_initialized() and not self.cluster.is_lost:
             self._ray.kill(member.actor)
 
-    def asked(self, method: str, given: object) -> Any:
+    def ask(self, method: str, given: object) -> Any:
         """Return the answer of any of the processes; one that dies on the question is not asked again."""
         actor = next((member.actor for member in self.members if member.about is not None), None)
         if actor is None:
@@ -275,17 +275,17 @@ class RayDetector(Base):
             raise EnvironmentFault.of("workers-died/one", error=last_line(error)) from None
 
     def _wait_for_the_first(self) -> None:
-        began, told = time.monotonic(), False
+        began, has_warned = time.monotonic(), False
         while True:
             done = self.cluster.ready([m.opened for m in self.members])
             if done:
                 self.admit(self.owner_of(done[0]), self._opened(done[0]))
                 return
-            if not told and time.monotonic() - began > NEWS_SECONDS:
-                told = True
+            if not has_warned and time.monotonic() - began > NEWS_SECONDS:
+                has_warned = True
                 warnings.warn(f"no process has opened the detector yet; the cluster has {self.cluster}", stacklevel=2)
 
-    def _opened(self, reference: ObjectRef) -> About:
+    def _opened(self, reference: ObjectRef) -> DetectorFacts:
         try:
             return accepted(self._ray.get(reference))  # type: ignore[no-any-return]
         except self._ray.exceptions.RayActorError as error:
@@ -299,14 +299,14 @@ class RayDetector(Base):
 
 
 class InFloat32(Base):
-    """The detector of a fleet in float32: any of its processes opens it once more, to measure the effect of rounding."""
+    """The detector of a cluster in float32: any of its processes opens it once more, to measure the effect of rounding."""
 
-    def __init__(self, fleet: RayDetector) -> None:
-        self._fleet, self.name, self.sample_rate = fleet, fleet.name, fleet.sample_rate
+    def __init__(self, processes: RayDetector) -> None:
+        self._processes, self.name, self.sample_rate = processes, processes.name, processes.sample_rate
 
     def outputs(self, batch: Batch) -> Outputs:
         """Return the outputs of one batch."""
-        found: Outputs = self._fleet.asked("outputs_in_float32", batch)
+        found: Outputs = self._processes.ask("outputs_in_float32", batch)
         return found
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from hitmiss.detection.contract import Origin
-    from hitmiss.detection.placed import Staged
+    from hitmiss.detection.on_device import Staged
 
 
 Array = NDArray[np.generic]

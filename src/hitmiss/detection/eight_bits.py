@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hitmiss.core.errors import UsageError
-from hitmiss.detection.placed import SMALLEST
+from hitmiss.detection.on_device import SMALLEST
 
 if TYPE_CHECKING:
     from torch import Tensor

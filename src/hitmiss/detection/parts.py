@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-FIRST: Final = 256
+FIRST_PART: Final = 256
 """Maximum items per part until the rate of a process is known."""
 PART_SECONDS: Final = 2.0
 """Work in a part of a fast process: more would be repeated if it dies, less would leave its device waiting too often."""

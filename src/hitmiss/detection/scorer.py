@@ -20,10 +20,10 @@ from hitmiss.cluster.sending import Refusal, Sent, attempted
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.finding import Finding, Value
 from hitmiss.detection.clock import Clock
-from hitmiss.detection.crew import Crew
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Base, Batch, Detector, as_detector
 from hitmiss.detection.embeddings import Record
+from hitmiss.detection.loader_processes import LoaderProcesses
 from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
 from hitmiss.detection.settings import Settings
@@ -34,7 +34,7 @@ FLOAT32: Final = "float32"
 
 
 @dataclass(frozen=True)
-class About:
+class DetectorFacts:
     """What the owner of the run must know about a detector that is open in another process."""
 
     name: str
@@ -50,7 +50,7 @@ class About:
     pid: int = field(default_factory=os.getpid)
 
     @classmethod
-    def of(cls, detector: Detector) -> About:
+    def of(cls, detector: Detector) -> DetectorFacts:
         """Ask the detector."""
         return cls(
             detector.name,
@@ -93,12 +93,12 @@ class Scorer:
         self._exact: Detector | None = None
         self._worker: BatchWorker | None = None
 
-    def open(self, opening: Sent[Callable[[], object]]) -> About | Refusal:
+    def open(self, opening: Sent[Callable[[], object]]) -> DetectorFacts | Refusal:
         """Load the detector."""
 
-        def load() -> About:
+        def load() -> DetectorFacts:
             self._detector = as_detector(opening.open()())
-            return About.of(self._detector)
+            return DetectorFacts.of(self._detector)
 
         found = attempted(load)
         if isinstance(found, Refusal):
@@ -138,8 +138,8 @@ class Scorer:
             found = {result.at: result.record for result in worker.work(iter(range(len(rows))))}
         except BaseException:  # processes may still hold tasks of this part
             self._worker = None
-            if worker.crew is not None:
-                worker.crew.close()
+            if worker.loaders is not None:
+                worker.loaders.close()
             raise
         records = cast("list[Record]", [found[at] for at in range(len(rows))])
         return Scored(records, worker.clock, time.monotonic() - began)
@@ -157,7 +157,9 @@ class Scorer:
                 from ray import cloudpickle  # functions of the caller's own script have no module here
 
                 buffer = getattr(self._detector, "buffer", None)
-                self._worker.crew = Crew(work.preparation, work.settings.workers, buffer, cloudpickle.dumps)
+                self._worker.loaders = LoaderProcesses(
+                    work.preparation, work.settings.workers, buffer, cloudpickle.dumps
+                )
         return self._worker
 
 

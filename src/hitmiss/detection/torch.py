@@ -20,10 +20,10 @@ from hitmiss.detection.tracing import Settled
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
-from hitmiss.detection.placed import Launched, Placed, Staged
+from hitmiss.detection.on_device import Launched, Staged, TorchOnDevice
 
 
-class TorchDetector(Placed):
+class TorchDetector(TorchOnDevice):
     """A torch module on clips of one length (clip × sample), or on whatever the user's `prepare` makes of them.
 
     The kind of its outputs is read from its last step (see `Trace`), or declared: `module.outputs = "logit"`.

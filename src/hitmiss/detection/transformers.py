@@ -19,9 +19,9 @@ from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Batch, Detector, need
 from hitmiss.detection.eight_bits import largest_weight
 from hitmiss.detection.layers import declared_axes, find_layers, run_with_layers
+from hitmiss.detection.on_device import TorchOnDevice
 from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.pinning import digest_of_files, file_digest, pinned_precision
-from hitmiss.detection.placed import Placed
 from hitmiss.detection.torch import in_precision
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 TEXT_ITEMS: Final = 32
 
 
-class TransformersDetector(Placed):
+class TransformersDetector(TorchOnDevice):
     """A classification model and its processor, from a folder (or a name that the library has in its cache).
 
     Texts of several lengths share a batch: the attention mask separates them. Clips do not, because many audio models

@@ -10,16 +10,16 @@ from typing import Final, TypeVar, cast
 import numpy as np
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError, message_of
-from hitmiss.detection.ahead import Ahead
 from hitmiss.detection.batches import Budget, Piece, Pool, collate
 from hitmiss.detection.clock import Clock
 from hitmiss.detection.contract import Contract, Origin, Probe, detector_contract, probe
-from hitmiss.detection.crew import Crew, feed
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.embeddings import Layers, Record
 from hitmiss.detection.loader import ReadsFiles, is_pinned
+from hitmiss.detection.loader_processes import LoaderProcesses, feed
 from hitmiss.detection.outputs import Extraction, Outputs, pick_output, settled_kind
+from hitmiss.detection.prefetch import Prefetch
 from hitmiss.detection.preparation import Failed, Prepare, reason
 from hitmiss.detection.settings import Settings
 from hitmiss.io.manifest import Manifest
@@ -54,7 +54,7 @@ class BatchWorker:
         self._load = getattr(preparation, "load", None)
         self.clock = Clock()
         self.budget = self._budget()
-        self.crew: Crew | None = None
+        self.loaders: LoaderProcesses | None = None
         """Processes that load items and outlive `work`; without it, each call has its own."""
         self._has_layers = bool(getattr(detector, "layers", ()))
         self._ready: deque[Result] = deque()
@@ -103,16 +103,16 @@ class BatchWorker:
     def work(self, todo: Iterator[int]) -> Results:
         """Score items; a batch that fails is divided, down to the clip that causes it."""
         source = self._events(todo)
-        ahead = Ahead(source, AHEAD) if self.settings.workers > 0 else None
+        prefetched = Prefetch(source, AHEAD) if self.settings.workers > 0 else None
         try:
-            for _ in self._scored(iter(ahead if ahead is not None else source)):
+            for _ in self._scored(iter(prefetched if prefetched is not None else source)):
                 while self._ready:
                     result = self._ready.popleft()
                     with self.clock.time("write"):  # the loop writes it before it asks for the next
                         yield result
         finally:
-            if ahead is not None:
-                ahead.close()
+            if prefetched is not None:
+                prefetched.close()
 
     def leftovers(self) -> list[Result]:
         """Return the results of the last batch that were not yielded yet."""
@@ -196,7 +196,9 @@ class BatchWorker:
         pool = Pool(self.budget, may_mix=self.settings.pad or bool(getattr(self.detector, "ragged", False)))
         tasks = ((at, self.manifest.row(at)) for at in todo)
         buffer = getattr(self.detector, "buffer", None)
-        source = self.crew.work(tasks) if self.crew else feed(self.preparation, tasks, self.settings.workers, buffer)
+        source = (
+            self.loaders.work(tasks) if self.loaders else feed(self.preparation, tasks, self.settings.workers, buffer)
+        )
         for item in source:
             if isinstance(item, Failed):
                 yield item

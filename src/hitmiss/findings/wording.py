@@ -169,7 +169,7 @@ def shown(e: Estimate) -> Shown:
     return Shown(entry.title, value, f"{ends}{unit}" if ends else "", gist, e.metric)
 
 
-def told(e: Estimate) -> str:
+def format_estimate(e: Estimate) -> str:
     """Format a number with its interval for a sentence."""
     made = shown(e)
     return f"{made.value} {made.interval.removesuffix(PER_CENT)}".strip()

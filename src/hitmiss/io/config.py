@@ -54,7 +54,7 @@ def read_config(path: str | Path) -> ToxicityConfig:
         data = declare(DataSection, sections.get("data", {}), ignore=True, where=("data",))
         found = declare(EvaluationSection, sections.get("evaluation", {}), where=("evaluation",))
     except InvalidField as fault:
-        raise UsageError.of("bad-protocol", name=name, fault=_told(fault)) from None
+        raise UsageError.of("bad-protocol", name=name, fault=_fault_text(fault)) from None
     default = found.default_threshold
     if default is not None and not 0.0 <= default <= 1.0:
         what = "must be greater than or equal to 0 and less than or equal to 1"
@@ -66,7 +66,7 @@ def _section(content: dict[str, object], key: str) -> dict[str, object]:
     return fit(dict[str, object], content[key], (key,))
 
 
-def _told(fault: InvalidField) -> str:
+def _fault_text(fault: InvalidField) -> str:
     where, known = ".".join(fault.where), EvaluationSection.__dataclass_fields__
     if fault.is_unknown:
         near = nearest(fault.where[-1], known)

@@ -31,8 +31,8 @@ from hitmiss.evaluation.tandem import with_verifier
 from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs, says_probability
 from hitmiss.io.columns import unused_weights
 from hitmiss.io.diagnostics import Diagnostics
-from hitmiss.io.fetch import expand, refuse_changes, stamp
-from hitmiss.io.finished import open_finished
+from hitmiss.io.fetch import Stamp, expand, refuse_changes, stamp
+from hitmiss.io.finished import FinishedRun, open_finished
 from hitmiss.io.join import Coverage, note_missing
 from hitmiss.io.layouts import find_expanding
 from hitmiss.io.reader import read
@@ -45,8 +45,15 @@ from hitmiss.outofcore.disk import DISK_BYTES, Disk
 from hitmiss.outofcore.engines import COUNT, ENGINES
 from hitmiss.outofcore.executors import Executor, sequential
 from hitmiss.outofcore.keys import LEAST_FOR_SCORES, open_key
-from hitmiss.outofcore.plan import Shard, ShardPlan
-from hitmiss.outofcore.shards import found_columns, is_for_negative, is_negated, look_at_shards, names_of_shards
+from hitmiss.outofcore.plan import KeyFiles, Shard, ShardPlan
+from hitmiss.outofcore.shards import (
+    OpenedShard,
+    found_columns,
+    is_for_negative,
+    is_negated,
+    look_at_shards,
+    names_of_shards,
+)
 from hitmiss.outofcore.units import DISK_BYTES as UNIT_DISK_BYTES
 from hitmiss.outofcore.units import UnitRuns
 from hitmiss.robustness.attacks import measure_parts
@@ -194,86 +201,36 @@ class _Means:
         return self.are_counts or self.run is not sequential or self.engine != "polars"
 
 
-def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """Score files and their key, recognised: what they hold, and what is left of the memory for the scores."""
+
+    shards: list[Shard]
+    heads: list[OpenedShard]
+    reads: ReadSpec
+    key: KeyFiles | None
+    there: list[str]
+    """The columns of both sides."""
+    turned: bool
+    """Whether higher scores mean the negative class."""
+    expected: int
+    """The number of trials, at most."""
+    memory: int
+    stamps: Mapping[str, Stamp]
+    """The state of each file before it is read."""
+
+
+def _evaluate(scores: object, said: ReadSpec, whole: Design, key: object, means: _Means) -> Streamed:
     if means.engine not in ENGINES:
         raise UnknownName("engine", means.engine, ENGINES)
-    chosen, threshold, whole = design.protocol, design.threshold, design
     finished = None if means.are_counts else open_finished(scores, said)
-    in_parts = design.drift is not None or (chosen is not None and bool(chosen.measured_by))
-    if not design.metrics and chosen is None and not in_parts:
-        design = whole = replace(design, metrics=BY_COLUMN["score"])
-    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
-    if in_parts:  # trials are only counted here; their numbers are measured attack by attack, or condition by condition
-        if finished is None:
-            raise UsageError.of("needs-every-trial/attacks")
-        wanted = list(chosen.metrics) if chosen else [ERROR]
-        plain = replace(design, protocol=None, metrics=(), matrix=(), unit=(), bootstrap=0, gap="none")
-        design = replace(plain, threshold=None) if design.drift is not None else replace(plain, by=())
-        threshold = design.threshold
-    if finished is not None:  # a run folder is read through the table inside it
-        scores = list(finished.tables)
+    design, wanted = _counted_design(whole, finished)
     reads = said if finished is None else finished.options
-    columns, alone = (
-        list(dict.fromkeys((*d.columns, *reads.where))) for d in (design, replace(design, unit=INDEPENDENT))
-    )
     # files of trials have ids that can be matched
-    refuse_what_needs_trials(design, wanted, columns, reads if means.are_counts else reads.changed(match=None))
-    if means.are_counts and key is not None:
-        raise UsageError.of("key-of-counts")
-    if means.are_counts and reads.score_columns:
-        raise UsageError.of("several-scores")
-    shards = [Shard(str(path)) for path in expand(scores)]
-    reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
-    noted = {shard.path: stamp(shard.path) for shard in shards}
-    opened = look_at_shards(shards, reads, "both" if key is None else "scores")
-    if "item" not in opened[0].match.picks and not means.are_counts:
-        refuse_silent_runs(opened[0].match.slices, reads, "the rows have no ids")
-    there, memory = [name for name in opened[0].match.picks if not name.startswith(SYSTEM_PREFIX)], means.memory
-    there, n_systems = there + [SYSTEM] * bool(reads.score_columns), max(len(reads.score_columns), 1)
-    expected = n_systems * sum(one.trials for one in opened)
-    turned, labels = is_negated(opened, reads) if key is None else False, None
-    candidates = natural_candidates(design)
-    if key is not None:
-        own = open_key(key, reads, opened, columns, memory, {name for unit in candidates for name in unit})
-        labels, expected, memory = (
-            own.files,
-            min(expected, n_systems * own.height),
-            max(memory - own.bytes, LEAST_FOR_SCORES),
-        )
-        there, turned = [*dict.fromkeys((*there, *labels.there))], is_for_negative(own.reading, reads)
-    natural = [unit for unit in candidates if all(find_column(name, there) for name in unit)]
-    units = (design.units or next(iter(natural), ())) if design.bootstrap else ()
-    columns = found_columns([*columns, *(name for unit in natural for name in unit)], there)
-    absent = [name for name in ("score", COUNT) if means.are_counts and name not in there]
-    if absent:
-        raise UsageError.of("missing-column/no", name=shards[0].name, absent=absent[0])
-    keep = kept_columns(there, wanted, columns, threshold, reads)
-    room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
-    is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
-    bounded = says_probability(opened[0].match.theirs.get("score", ""), reads.score_kind)
-    plan = ShardPlan(reads, keep, turned, threshold, not is_counted, labels, means.engine, is_counted, bounded)
-    forms = asked_forms(wanted, chosen, reads, plan.scale)
-    beyond = None
-    if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
-        others = kept_columns(there, wanted, found_columns(alone, there), threshold, reads)
-        beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, StoredTrials(means.scratch))
-        if len(units) > 1:  # the error of crossed units needs densities
-            forms = [CrossingWithDensities.of(form) for form in forms]
-        design = replace(design, unit=units)
-    disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
-    if disk is not None:
-        disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
-    try:
-        tally, covering = count_all(shards, plan, means.run, beside_program(memory), disk, beyond)
-    except DataError as error:
-        if {fault.kind for fault in error.faults} == {"duplicate-id"}:
-            refuse_silent_runs(opened[0].match.slices, reads, "ids repeat")
-        raise
-    merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
-    share = 1 if beyond is None else 2  # half of what is left is for the trials with their units
-    trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory) // share, beyond)
-    if len(units) == 1 and beyond is None and not means.are_elsewhere and _has_lone_unit(trials, units[0]):
-        raise UsageError.of("needs-every-trial/stream", given=f"--unit {units[0]}", flag="--stream")
+    asked = [*dict.fromkeys((*design.columns, *reads.where))]
+    refuse_what_needs_trials(design, wanted, asked, reads if means.are_counts else reads.changed(match=None))
+    found = _open(scores if finished is None else list(finished.tables), reads, asked, design, key, means)
+    trials, covering, design = _counted(found, wanted, asked, design, whole.protocol, means)
     if finished is not None:  # what the run records about itself
         trials = _titled(trials, Diagnostics([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
@@ -281,23 +238,126 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
         if trials.is_short:  # scores are kept exactly where a cost that is known before counting needs them
             raise UsageError.of("needs-every-trial/asv")
         trials = with_verifier(trials, key, whole.protocol or Protocol(), said)
-    unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
-    trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)
-    if in_parts and finished is not None:
-        is_drift = whole.drift is not None
-        names = whole.by[0] if is_drift else trials.header.runs
-        kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
-        parts = finished.parts(kept, clean_rows(trials, whole) if is_drift else pl.col("attack") == CLEAN)
-        titled = (read(rows, None, own).retitle(notes=trials.header.notes) for rows, own in parts)
-        decided = (
-            titled if threshold is None else (at_threshold(part, threshold, whole.threshold_origin) for part in titled)
-        )
-        found = (drift_parts if is_drift else measure_parts)(trials, whole, decided)
-        refuse_changes(noted)
-        return Streamed(found, trials)
-    refuse_changes(noted)
-    found = measure_trials(trials, design)
-    return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(found.design or design, there))), trials)
+    names = [*names_of_shards(found.heads), *(found.key.there if found.key else ())]
+    trials = _titled(trials, Diagnostics([], unused_weights(names, "both", found.reads), []), trials.header.coverage)
+    if finished is not None and _is_in_parts(whole):
+        results = _measured_in_parts(trials, whole, finished, design.threshold)
+        refuse_changes(found.stamps)
+        return Streamed(results, trials)
+    refuse_changes(found.stamps)
+    results = measure_trials(trials, design)
+    unused = _unused_unit(results.design or design, found.there)
+    return Streamed(replace(results, warnings=(*results.warnings, *unused)), trials)
+
+
+def _is_in_parts(design: Design) -> bool:
+    """Whether numbers are measured attack by attack, or condition by condition."""
+    return design.drift is not None or (design.protocol is not None and bool(design.protocol.measured_by))
+
+
+def _counted_design(design: Design, finished: FinishedRun | None) -> tuple[Design, list[str]]:
+    """Return what is asked of the counted trials, and the metrics; trials that are measured in parts are only counted."""
+    chosen = design.protocol
+    if not _is_in_parts(design):
+        if not design.metrics and chosen is None:
+            design = replace(design, metrics=BY_COLUMN["score"])
+        return design, list(design.metrics) or list(chosen.metrics if chosen else ())
+    if finished is None:
+        raise UsageError.of("needs-every-trial/attacks")
+    plain = replace(design, protocol=None, metrics=(), matrix=(), unit=(), bootstrap=0, gap="none")
+    own = replace(plain, threshold=None) if design.drift is not None else replace(plain, by=())
+    return own, list(chosen.metrics) if chosen else [ERROR]
+
+
+def _open(scores: object, reads: ReadSpec, asked: Sequence[str], design: Design, key: object, means: _Means) -> _Opened:
+    """Recognise the score files and read the key."""
+    if means.are_counts and key is not None:
+        raise UsageError.of("key-of-counts")
+    if means.are_counts and reads.score_columns:
+        raise UsageError.of("several-scores")
+    shards = [Shard(str(path)) for path in expand(scores)]
+    reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
+    stamps = {shard.path: stamp(shard.path) for shard in shards}
+    heads = look_at_shards(shards, reads, "both" if key is None else "scores")
+    match = heads[0].match
+    if "item" not in match.picks and not means.are_counts:
+        refuse_silent_runs(match.slices, reads, "the rows have no ids")
+    there = [name for name in match.picks if not name.startswith(SYSTEM_PREFIX)]
+    there, n_systems = there + [SYSTEM] * bool(reads.score_columns), max(len(reads.score_columns), 1)
+    expected = n_systems * sum(one.trials for one in heads)
+    if key is None:
+        turned = is_negated(heads, reads)
+        return _Opened(shards, heads, reads, None, there, turned, expected, means.memory, stamps)
+    further = {name for unit in natural_candidates(design) for name in unit}
+    own = open_key(key, reads, heads, asked, means.memory, further)
+    there = [*dict.fromkeys((*there, *own.files.there))]
+    expected, memory = min(expected, n_systems * own.height), max(means.memory - own.bytes, LEAST_FOR_SCORES)
+    turned = is_for_negative(own.reading, reads)
+    return _Opened(shards, heads, reads, own.files, there, turned, expected, memory, stamps)
+
+
+def _counted(
+    found: _Opened,
+    wanted: Sequence[str],
+    asked: Sequence[str],
+    design: Design,
+    protocol: Protocol | None,
+    means: _Means,
+) -> tuple[TalliedTrials, KeyCoverage | None, Design]:
+    """Count the trials; return them, how much of the key they cover, and the design with the units that were counted."""
+    there, reads, threshold = found.there, found.reads, design.threshold
+    natural = [unit for unit in natural_candidates(design) if all(find_column(name, there) for name in unit)]
+    units = (design.units or next(iter(natural), ())) if design.bootstrap else ()
+    columns = found_columns([*asked, *(name for unit in natural for name in unit)], there)
+    absent = [name for name in ("score", COUNT) if means.are_counts and name not in there]
+    if absent:
+        raise UsageError.of("missing-column/no", name=found.shards[0].name, absent=absent[0])
+    keep = kept_columns(there, wanted, columns, threshold, reads)
+    bounded = says_probability(found.heads[0].match.theirs.get("score", ""), reads.score_kind)
+    is_counted = means.are_counts
+    plan = ShardPlan(reads, keep, found.turned, threshold, not is_counted, found.key, means.engine, is_counted, bounded)
+    forms = asked_forms(wanted, protocol, reads, plan.scale)
+    beyond = None
+    if units and found.expected > sketch.LARGE and found.expected * UNIT_BYTES > found.memory:
+        alone = [*dict.fromkeys((*replace(design, unit=INDEPENDENT).columns, *reads.where))]
+        others = kept_columns(there, wanted, found_columns(alone, there), threshold, reads)
+        beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, StoredTrials(means.scratch))
+        if len(units) > 1:  # the error of crossed units needs densities
+            forms = [CrossingWithDensities.of(form) for form in forms]
+        design = replace(design, unit=units)
+    room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
+    disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
+    if disk is not None:
+        disk.refuse_small(found.expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
+    left = beside_program(found.memory)
+    try:
+        tally, covering = count_all(found.shards, plan, means.run, left, disk, beyond)
+    except DataError as error:
+        if {fault.kind for fault in error.faults} == {"duplicate-id"}:
+            refuse_silent_runs(found.heads[0].match.slices, reads, "ids repeat")
+        raise
+    merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
+    share = 1 if beyond is None else 2  # half of what is left is for the trials with their units
+    how = "counts" if is_counted else "stream"
+    trials = assemble(tally, merged, how, None if disk is None else forms, left // share, beyond)
+    if len(units) == 1 and beyond is None and not means.are_elsewhere and _has_lone_unit(trials, units[0]):
+        raise UsageError.of("needs-every-trial/stream", given=f"--unit {units[0]}", flag="--stream")
+    return trials, covering, design
+
+
+def _measured_in_parts(
+    trials: TalliedTrials, design: Design, finished: FinishedRun, threshold: float | None
+) -> Results:
+    """Measure a run folder attack by attack, or condition by condition: only the rows of one are in memory."""
+    is_drift = design.drift is not None
+    names = design.by[0] if is_drift else trials.header.runs
+    kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
+    parts = finished.parts(kept, clean_rows(trials, design) if is_drift else pl.col("attack") == CLEAN)
+    titled = (read(rows, None, own).retitle(notes=trials.header.notes) for rows, own in parts)
+    decided = (
+        titled if threshold is None else (at_threshold(part, threshold, design.threshold_origin) for part in titled)
+    )
+    return (drift_parts if is_drift else measure_parts)(trials, design, decided)
 
 
 def _has_lone_unit(trials: TalliedTrials, unit: str) -> bool:

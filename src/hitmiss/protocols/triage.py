@@ -34,7 +34,7 @@ from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage_file import documented, metrics_file
 from hitmiss.verdicts.latency import latency, spending
-from hitmiss.verdicts.people import Teamwork
+from hitmiss.verdicts.people import HumanMachineResults
 from hitmiss.verdicts.readings import by_confidence, by_parser
 from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated, uneven
 
@@ -141,7 +141,7 @@ class TriageExtras:
     """The main numbers by how answers are read, if that matters."""
     confidences: Results = field(default_factory=lambda: Results(()))
     """Calibration by each source of confidence, if there are several."""
-    people: Teamwork | None = None
+    people: HumanMachineResults | None = None
 
     def asides_dict(self) -> dict[str, object]:
         """Return the JSON form."""
@@ -159,7 +159,7 @@ class TriageExtras:
             people = data.get("people")
             return cls(
                 confusions=tuple(map(Confusion.from_dict, fit(list[dict[str, object]], data["confusion"]))),
-                people=Teamwork.from_dict(fit(dict[str, object], people)) if people else None,
+                people=HumanMachineResults.from_dict(fit(dict[str, object], people)) if people else None,
                 **lists,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:

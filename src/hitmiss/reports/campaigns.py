@@ -31,7 +31,7 @@ from hitmiss.reports.heat import HeatMap, heat_map
 from hitmiss.reports.media_finder import MediaFinder
 from hitmiss.reports.summary import Summary
 from hitmiss.reports.worst_errors import Sample, WorstErrors, within
-from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell, attack_name, strength_of
+from hitmiss.robustness.campaign import CLEAN, CONTROL, AttackCondition, Campaign, attack_name, strength_of
 
 NO_LABEL: Final = "nothing"
 
@@ -144,7 +144,9 @@ def fragile(trials: Trials, run: str, most: int, budget: int, finder: MediaFinde
     )
 
 
-def _fragile(campaign: Campaign, cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats, i: int) -> Sample:
+def _fragile(
+    campaign: Campaign, cells: list[AttackCondition], flips: NDArray[np.bool_], strengths: Floats, i: int
+) -> Sample:
     cell = _first(cells, flips, strengths)
     said = (
         ("clean answer", _labels(campaign, campaign.clean, i)),
@@ -156,10 +158,10 @@ def _fragile(campaign: Campaign, cells: list[Cell], flips: NDArray[np.bool_], st
     return Sample(campaign.records[i], truth, None, None, said)
 
 
-def _first(cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats) -> Cell:
+def _first(cells: list[AttackCondition], flips: NDArray[np.bool_], strengths: Floats) -> AttackCondition:
     """Return the cell of lowest strength in which a record flips."""
     return cells[min(np.flatnonzero(flips), key=lambda at: strengths[at])]
 
 
-def _labels(campaign: Campaign, cell: Cell, i: int) -> str:
+def _labels(campaign: Campaign, cell: AttackCondition, i: int) -> str:
     return ", ".join(name for name, bit in zip(campaign.classes, cell.bits[i], strict=True) if bit) or NO_LABEL

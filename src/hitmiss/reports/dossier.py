@@ -25,12 +25,12 @@ FACTS: Final = (
     "notes",
 )
 """Facts found by a run that belong to what was tested."""
-LONGEST: Final = 240
+LONGEST_FACT: Final = 240
 ADDRESS: Final = re.compile(r"\w[\w+.-]*://[^\s\"'|;,]+")
 MODEL: Final = re.compile(r"[A-Za-z][\w-]*/[A-Za-z][\w.:-]*")
 """Providers' names of models, which look like a folder: `openai/gpt-5`."""
 FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?[^\s\"'|;,=(]*[/\\](?=[^/\\\s]*)")
-MOST: Final = 60
+MOST_FACTS: Final = 60
 Dossier = tuple[tuple[str, str], ...]
 
 
@@ -44,7 +44,7 @@ def dossier_of(path: str | Path) -> Dossier:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, OSError):
         return ()
-    return tuple(_rows(data))[:MOST] if isinstance(data, Mapping) else ()
+    return tuple(_rows(data))[:MOST_FACTS] if isinstance(data, Mapping) else ()
 
 
 def _rows(data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
@@ -73,9 +73,9 @@ def _flat(config: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str,
         elif isinstance(value, list) and value:
             text = "; ".join(" ".join(map(str, v)) if isinstance(v, list) else str(v) for v in value)
             shown = discreet(text)
-            yield name, shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}… ({len(value)} in all)"
+            yield name, shown if len(shown) <= LONGEST_FACT else f"{shown[:LONGEST_FACT]}… ({len(value)} in all)"
         elif value not in (None, [], "", {}):
-            yield name, discreet(str(value))[:LONGEST]
+            yield name, discreet(str(value))[:LONGEST_FACT]
 
 
 def discreet(text: str) -> str:

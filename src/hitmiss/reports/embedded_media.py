@@ -29,7 +29,7 @@ Changed = Callable[[Array], Array | None]
 SECONDS: Final = 6.0
 """Number of seconds of a sound that are kept."""
 RATE: Final = 16000
-LONGEST: Final = 600.0
+LONGEST_SECONDS: Final = 600.0
 """A sound longer than this many seconds is not opened at all."""
 SIDE: Final = 224
 """Pixels of the longer side of a thumbnail."""
@@ -170,7 +170,7 @@ def sound_of(
     """Return the first seconds of a sound with its spectrogram; `is_changed` says whether a change was repeated."""
     from hitmiss.media.audio import load_audio, need
 
-    clip = load_audio(path, rate, max_seconds=LONGEST)
+    clip = load_audio(path, rate, max_seconds=LONGEST_SECONDS)
     after = changed(clip) if changed is not None else None
     seconds = len(clip) / rate
     kept = (clip if after is None else np.asarray(after))[: int(SECONDS * rate)]

@@ -18,7 +18,7 @@ from hitmiss.reports.displays.display import Costs
 from hitmiss.reports.displays.roc import RocDisplay
 from hitmiss.reports.evaluations import Evaluation
 
-MOST: Final = 7
+MOST_RUNS: Final = 7
 """Number of runs that can be explored; more would make the page heavy."""
 STEPS: Final = 160
 
@@ -42,7 +42,7 @@ class Explorer:
 def explorer(evaluation: Evaluation, costs: Costs | None) -> Explorer | None:
     """Return what can be explored of an evaluation; None if no run has a DET curve."""
     found: list[tuple[str, DetDisplay]] = [(n, d) for n, d in evaluation.leading("det") if isinstance(d, DetDisplay)][
-        :MOST
+        :MOST_RUNS
     ]
     if not found:
         return None

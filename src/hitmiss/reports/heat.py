@@ -13,7 +13,7 @@ from hitmiss.reports.table_style import PAGE
 SHADES: Final = 10
 NO_SHADE: Final = "none"
 POOLED: Final = "pooled"
-MOST: Final = 60
+MOST_CELLS: Final = 60
 """Maximum rows and columns of a map; further ones are left out, with a note."""
 
 
@@ -68,10 +68,12 @@ def heat_map(results: Results, names: tuple[str, str], metric: str, run: Mapping
 
     has_rows = any(tuple(e.slice) == names[:1] for e in own)
     has_columns = any(tuple(e.slice) == names[1:] for e in own)
-    shown_columns: list[str | None] = [*([None] if has_rows else []), *across[:MOST]]
-    shown_rows: list[str | None] = [*([None] if has_columns else []), *down[:MOST]]
+    shown_columns: list[str | None] = [*([None] if has_rows else []), *across[:MOST_CELLS]]
+    shown_rows: list[str | None] = [*([None] if has_columns else []), *down[:MOST_CELLS]]
     rows = tuple((r or POOLED, tuple(cell(r, c) for c in shown_columns)) for r in shown_rows)
-    left_out = len(cells) - sum(e.slice[names[0]] in down[:MOST] and e.slice[names[1]] in across[:MOST] for e in cells)
+    left_out = len(cells) - sum(
+        e.slice[names[0]] in down[:MOST_CELLS] and e.slice[names[1]] in across[:MOST_CELLS] for e in cells
+    )
     unit = ", %" if PAGE.unit(metric) else ""
     title = f"{metric}{unit} by {names[0]} × {names[1]}"
     columns = tuple(c or POOLED for c in shown_columns)

@@ -9,7 +9,7 @@ from typing import Final
 from hitmiss.core.text import escape_invisible
 from hitmiss.reports.table import COUNT, FIGURE, LABEL, Bar, Table, TableCell
 
-MANY: Final = 5
+MANY_COLUMNS: Final = 5
 """A table with more columns of numbers than this is set more densely."""
 FEW_ROWS: Final = 3
 """A table with more rows than this can be sorted by a click."""
@@ -24,7 +24,7 @@ def page_table(
     """
     table = whole.cut()
     heads = table.heads
-    dense = sum(kind == FIGURE for _, kind, _ in heads) > MANY
+    dense = sum(kind == FIGURE for _, kind, _ in heads) > MANY_COLUMNS
     look = " ".join(
         filter(
             None,

@@ -34,7 +34,7 @@ GREY: Final = "#888888"
 STYLES: Final[dict[str, Any]] = {"": "-", "dash": (0, (5, 2)), "dot": (0, (1, 1.4))}
 SIGNS: Final = {"circle": "o", "square": "s", "triangle": "v", "diamond": "D", "cross": "x"}
 FORMATS: Final = (".svg", ".pdf", ".png")
-LONGEST: Final = 48
+LONGEST_NAME: Final = 48
 """Maximum characters of a name in a figure."""
 STYLE: Any = {
     "font.size": 8,
@@ -99,7 +99,7 @@ def label_of(text: str) -> str:
     ('\\\\$x\\\\$', ' _a', 'fine')
     """
     whole = escape_invisible(text)
-    shown = (whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…").replace("$", "\\$")
+    shown = (whole if len(whole) <= LONGEST_NAME else f"{whole[: LONGEST_NAME - 1]}…").replace("$", "\\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
@@ -124,7 +124,7 @@ def draw(
 ) -> Axes:
     """Draw a plate into these axes, or into new ones; axes that hold another plate keep their frame and get wider."""
     ax = axes_for(ax, size or ((COLUMN[0], COLUMN[0]) if plate.is_square else COLUMN))
-    brush = _Brush(ax, color)
+    brush = _AxesMarks(ax, color)
     for mark in plate.marks:
         brush.mark(mark)
     for at, dash, word in plate.key:
@@ -164,7 +164,7 @@ def _frame(ax: Axes, plate: Plate, is_first: bool) -> None:
         ax.tick_params(length=0)
 
 
-class _Brush:
+class _AxesMarks:
     """Draws marks as artists of some axes, in colours that these do not show yet."""
 
     def __init__(self, ax: Axes, color: str | None) -> None:

@@ -65,7 +65,7 @@ class FileFinder:
         made_again = (lambda clip: again(clip, row)) if how and again is not None else None
         rate = again.rate if again is not None else RATE
         found = open_media(path, made_again, rate, lossless=self.lossless)
-        return _said(found, how) if isinstance(found, Media) else Refusal(shown, found.reason)
+        return _with_remark(found, how) if isinstance(found, Media) else Refusal(shown, found.reason)
 
     def _name(self, row: Mapping[str, object]) -> str | None:
         item = str(row["item"])
@@ -95,7 +95,7 @@ def change_of(row: Mapping[str, object]) -> str:
     return "" if how in ("clean", "NONE", "NONE-NONE", "NONE--") else how
 
 
-def _said(found: Media, how: str) -> Media:
+def _with_remark(found: Media, how: str) -> Media:
     """Say for a changed clip whether it is shown as the detector received it (made again) or as it was before."""
     told = "" if not how else f", made again: {how[:60]}" if found.is_changed else f", before {how[:60]}"
     return replace(found, about=found.about + told)

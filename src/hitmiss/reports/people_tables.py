@@ -8,15 +8,15 @@ from hitmiss.protocols.triage import repeats_of
 from hitmiss.reports.table import Table, TableCell, crossed
 from hitmiss.reports.table_style import TEXT, TableStyle, bracketed, titled
 from hitmiss.verdicts.agreement import Agreement
-from hitmiss.verdicts.people import PEOPLE, SYSTEM, TOGETHER, WHO, Load, Teamwork
+from hitmiss.verdicts.people import PEOPLE, SYSTEM, TOGETHER, WHO, HumanMachineResults, Load
 
 
-def people_tables(work: Teamwork, style: TableStyle = TEXT) -> list[Table]:
+def people_tables(work: HumanMachineResults, style: TableStyle = TEXT) -> list[Table]:
     """Return the tables of numbers, load and agreement."""
     return [figures_table(work, style), load_table(work, style), agreement_table(work)]
 
 
-def figures_table(work: Teamwork, style: TableStyle = TEXT) -> Table:
+def figures_table(work: HumanMachineResults, style: TableStyle = TEXT) -> Table:
     """Return one row per metric; for every run the system alone and with people, and people alone."""
     order = {SYSTEM: 0, PEOPLE: 1, TOGETHER: 2}
     shown = sorted(repeats_of(work.figures), key=lambda e: order[e.run[WHO]])
@@ -28,14 +28,14 @@ def figures_table(work: Teamwork, style: TableStyle = TEXT) -> Table:
     return crossed("the system alone, people alone, and the two together", ("metric",), cells, columns, "–")
 
 
-def load_table(work: Teamwork, style: TableStyle = TEXT) -> Table:
+def load_table(work: HumanMachineResults, style: TableStyle = TEXT) -> Table:
     """Show what each run left to people, and the outcome."""
     names = tuple(dict.fromkeys(k for load in work.loads for k in load.run))
     header = (*names, "items", "left to people", "share", "settled", "still open", "short of verdicts", "not looked at")
     return Table("what was left to people", header, tuple(_load(load, names, style) for load in work.loads), len(names))
 
 
-def agreement_table(work: Teamwork) -> Table:
+def agreement_table(work: HumanMachineResults) -> Table:
     """Show Krippendorff's alpha, with "cannot tell" as an answer and without."""
     header = ("agreement of people", "Krippendorff's alpha ↑", "pairs that agree", "items", "answers")
     rows = (
@@ -45,7 +45,7 @@ def agreement_table(work: Teamwork) -> Table:
     return Table(summary(work), header, rows)
 
 
-def summary(work: Teamwork) -> str:
+def summary(work: HumanMachineResults) -> str:
     """Say who reviewed, and for how long."""
     people = f"{work.n_verdicts:,} verdicts of {work.n_reviewers:,} reviewer{'s' if work.n_reviewers != 1 else ''}"
     decided = f", {work.n_adjudicated:,} adjudicated" if work.n_adjudicated else ""

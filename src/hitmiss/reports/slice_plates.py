@@ -8,8 +8,8 @@ import numpy as np
 
 from hitmiss.core.results import Estimate
 from hitmiss.engine.ranking import RankedRun
+from hitmiss.findings.wording import format_estimate
 from hitmiss.findings.wording import is_share as of_share
-from hitmiss.findings.wording import told
 from hitmiss.reports.heat import HeatMap
 from hitmiss.reports.plate import Axis, Block, Dots, GuideLine, Mark, Plate, ticks
 
@@ -41,7 +41,7 @@ def forest_plate(
     left, right = (float(low.min()), float(high.max())) if len(known) else (0.0, 1.0)
     room = 0.05 * (right - left) or 0.05
     marks: list[Mark] = [GuideLine(pooled, True, label)] if pooled is not None else []
-    about = tuple(f"{name}: {told(e)}" for name, e in known)
+    about = tuple(f"{name}: {format_estimate(e)}" for name, e in known)
     marks.append(Dots(value, at, 0, low=low, high=high, about=about, is_hollow=False, is_sideways=True))
     share = (bool(known) and of_share(known[0][1].metric)) if is_share is None else is_share
     left, right = (max(left - room, 0.0), min(right + room, 1.0)) if share else (left - room, right + room)

@@ -20,7 +20,7 @@ WIDTH, HEIGHT, SQUARE = 460, 330, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 46
 LINE: Final = 20
 """Height of a line of a figure with names at its left."""
-LONGEST: Final = 28
+LONGEST_NAME: Final = 28
 """Maximum characters of a name inside a figure; the whole name is in its tooltip."""
 GRAIN, GREY_GRAIN = 0.3, 1.0
 """How far in pixels a drawn line may be from its points; grey lines among many need less care."""
@@ -276,7 +276,7 @@ def _labels(plate: Plate, frame: _Frame) -> str:
     return "".join(parts)
 
 
-def _short(text: str, longest: int = LONGEST) -> str:
+def _short(text: str, longest: int = LONGEST_NAME) -> str:
     whole = escape_invisible(text)
     return whole if len(whole) <= longest else f"{whole[: longest - 1]}…"
 

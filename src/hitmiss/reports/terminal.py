@@ -70,7 +70,9 @@ def write_verdict(
     progress.clear()
     out = stream or sys.stdout
     width = (width_of(out) if out.isatty() else 0) or 100
-    shown = [_said(found, list(warnings), width, brief, most) for most in ((None,) if room is None else (3, 2, 1))]
+    shown = [
+        _verdict_lines(found, list(warnings), width, brief, most) for most in ((None,) if room is None else (3, 2, 1))
+    ]
     said = next((lines_ for lines_ in shown if room is None or len(lines_) <= room), shown[-1])
     if said:
         out.write(encodable("\n".join(said), out.encoding) + "\n")
@@ -81,7 +83,7 @@ def room_under(tables: Sequence[Table], others: int) -> int:
     return LINES - sum(len(table.rows) + 3 for table in tables) - others - 2
 
 
-def _said(found: Verdict, warnings: list[str], width: int, brief: bool, most: int | None) -> list[str]:
+def _verdict_lines(found: Verdict, warnings: list[str], width: int, brief: bool, most: int | None) -> list[str]:
     """Return the lines of a verdict, with at most so many answers to a question."""
     said = [] if brief else ["", *_wrapped(found.headline, width)]
     for title, answers in () if brief else found.sections:

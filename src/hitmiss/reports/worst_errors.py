@@ -276,8 +276,8 @@ def within(bare: WorstErrors, kinds: Kinds, budget: int, finder: MediaFinder | N
             left -= sample.size
             kept[i].append((sample, row))
     left_out = sum(map(len, kinds)) - sum(map(len, kept))
-    user_name, notes = _with_media(kept, left, finder) if finder is not None else (kept, ())
-    alarms, misses = (tuple(sample for sample, _ in own) for own in user_name)
+    shown, notes = _with_media(kept, left, finder) if finder is not None else (kept, ())
+    alarms, misses = (tuple(sample for sample, _ in own) for own in shown)
     return replace(bare, false_alarms=alarms, misses=misses, left_out=left_out, notes=notes)
 
 
@@ -288,7 +288,7 @@ def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, object]]]
 
 
 def _with_media(kinds: Kinds, left: int, finder: MediaFinder) -> tuple[Kinds, tuple[str, ...]]:
-    user_name: Kinds = ([], [])
+    shown: Kinds = ([], [])
     refused: list[Refusal] = []
     beyond = 0
     for i, sample, row in _in_turn(kinds):
@@ -301,8 +301,8 @@ def _with_media(kinds: Kinds, left: int, finder: MediaFinder) -> tuple[Kinds, tu
         if isinstance(found, Media) and fits:
             left -= found.n_bytes
             sample = replace(sample, media=found)
-        user_name[i].append((sample, row))
-    return user_name, tuple(_notes(refused, beyond))
+        shown[i].append((sample, row))
+    return shown, tuple(_notes(refused, beyond))
 
 
 def _notes(refused: list[Refusal], beyond: int) -> list[str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 from hitmiss.review.pages import sorry
 from hitmiss.review.sessions import Sessions
-from hitmiss.review.site import Refused, Site, Visit, go
+from hitmiss.review.site import PageRequest, Refused, Site, go
 
 MOST_BODY: Final = 64 * 1024
 MOST_FIELDS: Final = 20
@@ -47,7 +47,7 @@ def application(store: Store, library: Library, sessions: Sessions, hosts: Hosts
     return Guard(Starlette(routes=routes, exception_handlers={404: nothing}), hosts)
 
 
-def _endpoint(site: Site, handler: Callable[[Visit], Response]) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(site: Site, handler: Callable[[PageRequest], Response]) -> Callable[[Request], Awaitable[Response]]:
     from starlette.concurrency import run_in_threadpool
 
     async def endpoint(request: Request) -> Response:
@@ -64,14 +64,16 @@ def _endpoint(site: Site, handler: Callable[[Visit], Response]) -> Callable[[Req
     return endpoint
 
 
-def _answered(site: Site, handler: Callable[[Visit], Response], request: Request, form: Mapping[str, str]) -> Response:
+def _answered(
+    site: Site, handler: Callable[[PageRequest], Response], request: Request, form: Mapping[str, str]
+) -> Response:
     sessions = site.sessions
     known = sessions.read(request.cookies.get(sessions.cookie_name))
     if request.method == "POST" and (known is None or not sessions.is_form_token(known, form.get("form_token", ""))):
         raise Refused(403)
     session = known or sessions.fresh()
     who = site.store.reviewer(session.reviewer) if session.reviewer is not None else None
-    visit = Visit(session, who, form, request.path_params, request.query_params, known is None)
+    visit = PageRequest(session, who, form, request.path_params, request.query_params, known is None)
     return handler(visit)
 
 

@@ -12,7 +12,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault
 
 STROKES: Final = 180
 WIDTH, HEIGHT = 360.0, 80.0
-LONGEST: Final = 600.0
+LONGEST_SECONDS: Final = 600.0
 """Seconds; a longer sound is played but not drawn."""
 
 
@@ -21,7 +21,7 @@ def waveform(path: Path) -> str:
     from hitmiss.media.audio import load_audio
 
     try:
-        return draw_waveform(load_audio(path, max_seconds=LONGEST))
+        return draw_waveform(load_audio(path, max_seconds=LONGEST_SECONDS))
     except (DataError, EnvironmentFault):
         return ""
 

@@ -31,7 +31,7 @@ from hitmiss.engine.measure import measure_design
 from hitmiss.engine.pairing import pair
 from hitmiss.engine.signature import GAPS_JOIN, read_signature, render, signed
 from hitmiss.metrics.attack_families import AIMED, COMPARED, NORMS, OF_CLASSES, OF_RECORDS, UNTOUCHED
-from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
+from hitmiss.robustness.campaign import CLEAN, CONTROL, AttackCondition, Campaign
 from hitmiss.robustness.health import health
 
 TARGET: Final = ("target",)
@@ -59,7 +59,7 @@ def records_of(trials: Trials) -> Trials:
     return Trials.from_frame(pl.concat([frame, slices], how="horizontal"), replace(head, numbers=numbers))
 
 
-def _rows(campaign: Campaign, cell: Cell) -> pl.DataFrame:
+def _rows(campaign: Campaign, cell: AttackCondition) -> pl.DataFrame:
     truth, before, after, n = campaign.truth, campaign.clean.bits, cell.bits, len(campaign.records)
     reached, open_ = aim_of(campaign, cell)
     columns: dict[str, list[str] | pl.Series | Array] = {
@@ -82,7 +82,7 @@ def _nothing(n: int) -> Floats:
     return np.full(n, np.nan)
 
 
-def aim_of(campaign: Campaign, cell: Cell) -> tuple[Floats, Floats]:
+def aim_of(campaign: Campaign, cell: AttackCondition) -> tuple[Floats, Floats]:
     """Return whether each record's label is as the attack wants it, and whether it could change; NaN without an aim."""
     mode, _, name = cell.run.get("aim", "any").partition(" ")
     if name not in campaign.classes:

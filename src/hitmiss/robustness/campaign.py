@@ -25,7 +25,7 @@ CHECKED: Final = ("zero_gradient", "budget", "budget_used")
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class AttackCondition:
     """One attack at one strength: bits, scores and numbers of every record, in the order of the records."""
 
     run: Mapping[str, str]
@@ -34,7 +34,7 @@ class Cell:
     numbers: Mapping[str, Floats]
 
     @property
-    def lean(self) -> Cell:
+    def lean(self) -> AttackCondition:
         """The same without scores, and with only the numbers that show whether an attack worked."""
         numbers = {name: values for name, values in self.numbers.items() if name in CHECKED}
         return replace(self, score=np.zeros((0, 0)), numbers=numbers)
@@ -57,8 +57,8 @@ class Campaign:
     records: list[str]
     classes: list[str]
     truth: Bits
-    clean: Cell
-    cells: list[Cell]
+    clean: AttackCondition
+    cells: list[AttackCondition]
     columns: Mapping[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -90,17 +90,19 @@ class Campaign:
         """Return the attacks of both on the same records; of the other, only answers and the numbers of its health."""
         return replace(self, cells=sorted([*self.cells, *(cell.lean for cell in other.cells)], key=_order))
 
-    def changed(self, cell: Cell) -> float:
+    def changed(self, cell: AttackCondition) -> float:
         """Return the share of records with any bit that differs from the clean answer."""
         return float((self.clean.bits != cell.bits).any(axis=1).mean())
 
 
-def _cell(run: dict[str, str], part: pl.DataFrame, trials: Trials, shape: tuple[int, int]) -> Cell:
+def _cell(run: dict[str, str], part: pl.DataFrame, trials: Trials, shape: tuple[int, int]) -> AttackCondition:
     numbers = {n: part[n].cast(pl.Float64).to_numpy().reshape(shape)[:, 0] for n in trials.header.numbers}
-    return Cell(run, part["decision"].to_numpy().reshape(shape), part["score"].to_numpy().reshape(shape), numbers)
+    return AttackCondition(
+        run, part["decision"].to_numpy().reshape(shape), part["score"].to_numpy().reshape(shape), numbers
+    )
 
 
-def _order(cell: Cell) -> tuple[str, ...]:
+def _order(cell: AttackCondition) -> tuple[str, ...]:
     """Sort attacks by name, each followed by its control, with strengths as numbers."""
     run, number = cell.run, strength_of(cell.run)
     strength = f"~{run['strength']}" if number is None else f"{number:020.9f}"

@@ -17,7 +17,7 @@ import numpy as np
 from hitmiss.core.finding import Remark
 from hitmiss.core.tally import Tally
 from hitmiss.engine.interval import area_interval
-from hitmiss.robustness.campaign import CONTROL, Campaign, Cell, strength_of
+from hitmiss.robustness.campaign import CONTROL, AttackCondition, Campaign, strength_of
 from hitmiss.stats.mcnemar import exact
 
 OVER: Final = 1e-9
@@ -51,17 +51,17 @@ def _reversed(campaign: Campaign) -> Iterator[Remark]:
                 yield Remark.of("scores-reversed/class", name=name, low=low, high=high)
 
 
-def _named(cell: Cell) -> str:
+def _named(cell: AttackCondition) -> str:
     return " ".join(cell.run.values())
 
 
-def _zero_gradient(cell: Cell) -> Iterator[Remark]:
+def _zero_gradient(cell: AttackCondition) -> Iterator[Remark]:
     zero = cell.numbers.get("zero_gradient")
     if zero is not None and np.nansum(zero) > 0:
         yield Remark.of("attack-suspect/gradient", attack=_named(cell), n=int(np.nansum(zero)), total=len(zero))
 
 
-def _over_budget(cell: Cell) -> Iterator[Remark]:
+def _over_budget(cell: AttackCondition) -> Iterator[Remark]:
     budget, norm = cell.numbers.get("budget"), cell.numbers.get("budget_used")
     if budget is None or norm is None:
         return
@@ -71,7 +71,7 @@ def _over_budget(cell: Cell) -> Iterator[Remark]:
         yield Remark.of("attack-suspect/budget", attack=_named(cell), n=int(over.sum()), worst=worst)
 
 
-def _no_better_than_noise(campaign: Campaign, cell: Cell) -> Iterator[Remark]:
+def _no_better_than_noise(campaign: Campaign, cell: AttackCondition) -> Iterator[Remark]:
     control = next((c for c in campaign.cells if c.is_control and _partner(c) == _partner(cell)), None)
     if control is None or cell.family not in (*GRADIENT, *BLACK_BOX):
         return
@@ -80,13 +80,13 @@ def _no_better_than_noise(campaign: Campaign, cell: Cell) -> Iterator[Remark]:
         yield Remark.of("attack-suspect/noise", attack=_named(cell), own=f"{own:.1%}", noise=f"{noise:.1%}")
 
 
-def _partner(cell: Cell) -> tuple[str, ...]:
+def _partner(cell: AttackCondition) -> tuple[str, ...]:
     return tuple(v.removeprefix(CONTROL) if k == "attack" else v for k, v in cell.run.items())
 
 
 def _idle(campaign: Campaign) -> Iterator[Remark]:
     """Find an attack that searches for flips and finds none at any strength."""
-    most: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
+    most: dict[tuple[str, ...], list[AttackCondition]] = defaultdict(list)
     for cell in campaign.cells:
         if cell.family in (*GRADIENT, *BLACK_BOX):
             most[tuple(v for k, v in cell.run.items() if k != "strength")].append(cell)
@@ -97,7 +97,7 @@ def _idle(campaign: Campaign) -> Iterator[Remark]:
 
 def _falling(campaign: Campaign) -> Iterator[Remark]:
     """Find success that falls as strength rises, by more than chance (exact McNemar between neighbouring strengths)."""
-    series: dict[tuple[str, ...], list[tuple[float, Cell]]] = defaultdict(list)
+    series: dict[tuple[str, ...], list[tuple[float, AttackCondition]]] = defaultdict(list)
     for cell in campaign.cells:
         strength = strength_of(cell.run)
         if not cell.is_control and cell.family in (*GRADIENT, *BLACK_BOX) and strength is not None:

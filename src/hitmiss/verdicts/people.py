@@ -86,7 +86,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Teamwork:
+class HumanMachineResults:
     """The numbers of all three, the load of each run, the paths of all trials, people's agreement, and their time."""
 
     figures: Results
@@ -115,7 +115,7 @@ class Teamwork:
         return {**figures, "loads": loads, "paths": paths, "pairs": pairs, **agreements, **about}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> Teamwork:
+    def from_dict(cls, data: Mapping[str, object]) -> HumanMachineResults:
         """Make it from the JSON form; a file of an older version has no paths."""
         stored = artifacts.check(_Stored, data, "results")
         loads = [{k: v for k, v in load.items() if k != "share"} for load in stored.loads]
@@ -136,7 +136,7 @@ class Teamwork:
 
 @dataclass(frozen=True)
 class _Stored:
-    """The JSON form of `Teamwork`."""
+    """The JSON form of `HumanMachineResults`."""
 
     estimates: tuple[Mapping[str, object], ...]
     signature: str
@@ -154,7 +154,7 @@ class _Stored:
 
 def evaluate_teamwork(
     system: Trials, said: PeoplesVerdicts, plan: SamplingPlan = USUAL, *, where: Where = "unanswered"
-) -> Teamwork:
+) -> HumanMachineResults:
     """Measure every number for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
     both = together(system, people, where)
@@ -171,7 +171,7 @@ def evaluate_teamwork(
         return agreement(counts, bootstrap=plan.bootstrap, seed=plan.seed, level=plan.level, units=drawn)
 
     seconds = said.frame["seconds"].drop_nulls()
-    return Teamwork(
+    return HumanMachineResults(
         figures=figures,
         loads=tuple(_loads(system, people, said)),
         paths=tuple(paths_of(system, people, both)),

@@ -12,7 +12,7 @@ from hitmiss.conclude.slices import weak_slices
 from hitmiss.core.errors import DataError
 from hitmiss.core.number_bands import with_bands
 from hitmiss.core.results import Estimate, Results
-from hitmiss.findings.wording import explain, told
+from hitmiss.findings.wording import explain, format_estimate
 from hitmiss.reports import campaigns
 from hitmiss.reports.displays.display import numbers_of
 from hitmiss.reports.displays.histogram import HistogramDisplay, histogram_plate
@@ -180,7 +180,7 @@ def _single_slices(
         e = row.cells[0]
         plate = replace(histogram_plate(display, ends), finding="", note="", key=())
         marks = [GuideLine(p.threshold) for p in whole.points if p.label == "EER"]
-        title = f"{row.labels[0]}: {told(e)}" if e is not None else row.labels[0]
+        title = f"{row.labels[0]}: {format_estimate(e)}" if e is not None else row.labels[0]
         made.append(
             FigureView(
                 f"{id}-m{len(made)}",

@@ -55,7 +55,7 @@ class Launched(NamedTuple):
     staged: Batch | None = None
 
 
-class Placed(Base):
+class TorchOnDevice(Base):
     """A torch model on a device, in a precision."""
 
     def __init__(self, device: str = "auto", precision: str = "auto") -> None:

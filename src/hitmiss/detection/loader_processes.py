@@ -44,11 +44,11 @@ def feed(
     if workers <= 0:
         yield from (preparation(at, row) for at, row in tasks)
         return
-    crew = Crew(preparation, workers, buffer)
+    loaders = LoaderProcesses(preparation, workers, buffer)
     try:
-        yield from crew.work(tasks)
+        yield from loaders.work(tasks)
     finally:
-        crew.close()
+        loaders.close()
 
 
 @dataclass
@@ -57,11 +57,11 @@ class Worker:
 
     process: BaseProcess
     pipe: Connection
-    desk: Desk | None
+    slots: SharedSlots | None
     tasks: deque[tuple[int, Row]] = field(default_factory=deque)
 
 
-class Crew:
+class LoaderProcesses:
     """Worker processes that prepare items."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Crew:
         except Exception as error:
             raise UsageError.of("not-picklable", error=reason(error)) from None
         self._context = multiprocessing.get_context("spawn")
-        self._workers = [self._hire() for _ in range(n)]
+        self._workers = [self._start() for _ in range(n)]
 
     def work(self, tasks: Iterator[tuple[int, Row]]) -> Iterator[Prepared | Failed]:
         """Distribute tasks and yield results as they arrive, until all are done."""
@@ -93,7 +93,7 @@ class Crew:
             for pipe in wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
                 try:
-                    result = _receive(worker.pipe, worker.desk, self._buffer)
+                    result = _receive(worker.pipe, worker.slots, self._buffer)
                 except (EOFError, OSError):
                     failed = self._replace(worker, again, suspects)
                     if failed is not None:
@@ -113,17 +113,17 @@ class Crew:
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
-            if worker.desk is not None:
-                worker.desk.close()
+            if worker.slots is not None:
+                worker.slots.close()
 
-    def _hire(self) -> Worker:
+    def _start(self) -> Worker:
         ours, theirs = self._context.Pipe()
-        desk = Desk.make()
-        place = desk.place if desk is not None else None
+        slots = SharedSlots.make()
+        place = slots.place if slots is not None else None
         process = self._context.Process(target=_serve, args=(theirs, self._preparation, place), daemon=True)
         process.start()
         theirs.close()
-        return Worker(process, ours, desk)
+        return Worker(process, ours, slots)
 
     def _replace(self, worker: Worker, again: deque[tuple[int, Row]], suspects: set[int]) -> Failed | None:
         """Replace a dead worker; its tasks go to others. A task that two have died on is recorded as the cause.
@@ -132,12 +132,12 @@ class Crew:
         """
         worker.process.join()
         worker.pipe.close()
-        if worker.desk is not None:
-            worker.desk.close()
+        if worker.slots is not None:
+            worker.slots.close()
         code = worker.process.exitcode
         at, row = worker.tasks.popleft()
         again.extend(worker.tasks)
-        self._workers[self._workers.index(worker)] = self._hire()
+        self._workers[self._workers.index(worker)] = self._start()
         if at in suspects:
             return Failed(at, f"the process that read it died (exit code {code})")
         suspects.add(at)
@@ -165,44 +165,44 @@ def _serve(pipe: Connection, pickled: bytes, place: str | None) -> None:
     """Run a worker: receive a task, send a clip, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent receives the signal, and closes the pipe
     try:
-        desk = Desk.open(place) if place is not None else None
+        slots = SharedSlots.open(place) if place is not None else None
         preparation: Prepare = pickle.loads(pickled)  # these bytes are our own
         for turn in count():
             at, row = pickle.loads(pipe.recv_bytes())
             try:
-                _send(pipe, preparation(at, row), desk, turn % IN_FLIGHT)
+                _send(pipe, preparation(at, row), slots, turn % IN_FLIGHT)
             except EnvironmentFault as error:
                 pipe.send(error)
     except (EOFError, OSError):
         return
 
 
-def _send(pipe: Connection, result: Prepared | Failed, desk: Desk | None, slot: int) -> None:
+def _send(pipe: Connection, result: Prepared | Failed, slots: SharedSlots | None, slot: int) -> None:
     """Send a result: arrays through shared memory, in this turn's slot, or through the pipe if they are too large."""
     arrays = (
         []
         if isinstance(result, Failed)
         else [np.ascontiguousarray(p) for p in result.parts if isinstance(p, np.ndarray)]
     )
-    fits = desk is not None and sum(a.nbytes for a in arrays) <= SLOT
-    if isinstance(result, Failed) or len(arrays) != len(result.parts) or desk is None or not fits:
+    fits = slots is not None and sum(a.nbytes for a in arrays) <= SLOT
+    if isinstance(result, Failed) or len(arrays) != len(result.parts) or slots is None or not fits:
         pipe.send(result)
         return
-    forms = desk.lay(slot, arrays)
+    forms = slots.write(slot, arrays)
     pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment, result.pin), slot, forms))
 
 
-def _receive(pipe: Connection, desk: Desk | None, buffer: Buffer | None) -> Prepared | Failed | Exception:
+def _receive(pipe: Connection, slots: SharedSlots | None, buffer: Buffer | None) -> Prepared | Failed | Exception:
     message: Prepared | Failed | Exception | tuple[Prepared, int, list[Form]] = pipe.recv()
     if not isinstance(message, tuple):
         return message
     prepared, slot, forms = message
-    assert desk is not None  # a worker sends places only where it has a desk
-    prepared.parts.extend(desk.take(slot, forms, buffer))
+    assert slots is not None  # a worker sends places only where it has a slots
+    prepared.parts.extend(slots.read(slot, forms, buffer))
     return prepared
 
 
-class Desk:
+class SharedSlots:
     """Memory shared by a worker and its parent: clips are copied in and out, which is cheaper than a pipe.
 
     It has as many slots as a worker may have pending tasks. A worker gets a new task only after an earlier result was
@@ -214,7 +214,7 @@ class Desk:
         self._fd, self.place = fd, place
 
     @classmethod
-    def make(cls) -> Desk | None:
+    def make(cls) -> SharedSlots | None:
         """Make a new one; return None if the system has no such memory."""
         if not hasattr(os, "memfd_create"):
             return None
@@ -223,11 +223,11 @@ class Desk:
         return cls(fd, f"/proc/{os.getpid()}/fd/{fd}")
 
     @classmethod
-    def open(cls, place: str) -> Desk:
+    def open(cls, place: str) -> SharedSlots:
         """Open the parent's memory in the worker."""
         return cls(os.open(place, os.O_RDWR), place)
 
-    def lay(self, slot: int, arrays: Sequence[Array]) -> list[Form]:
+    def write(self, slot: int, arrays: Sequence[Array]) -> list[Form]:
         """Put arrays into a slot; return their shapes and types."""
         start = slot * SLOT
         for array in arrays:
@@ -235,7 +235,7 @@ class Desk:
             start += array.nbytes
         return [(array.shape, array.dtype.str) for array in arrays]
 
-    def take(self, slot: int, forms: Sequence[Form], buffer: Buffer | None = None) -> list[Array]:
+    def read(self, slot: int, forms: Sequence[Form], buffer: Buffer | None = None) -> list[Array]:
         """Return copies of the arrays in a slot: the parent's only copy before a clip goes to the device."""
         start, found = slot * SLOT, []
         for shape, kind in forms:

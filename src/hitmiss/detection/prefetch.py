@@ -12,10 +12,10 @@ from hitmiss.detection.preparation import T
 Entry: TypeAlias = tuple[Literal["value"], T] | tuple[Literal["error"], BaseException] | tuple[Literal["end"], None]
 
 
-class Ahead(Generic[T]):
+class Prefetch(Generic[T]):
     """An iterator that runs in a thread, a few results ahead of its consumer.
 
-    >>> list(Ahead(iter(range(5)), 2))
+    >>> list(Prefetch(iter(range(5)), 2))
     [0, 1, 2, 3, 4]
     """
 
