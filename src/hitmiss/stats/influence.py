@@ -66,7 +66,7 @@ class Expansion:
         """The variance of the number; what two crossed units both count is counted once."""
         return float(np.sum(self.added[0] ** 2)) if not self.shares else self._left.variance
 
-    @property
+    @cached_property
     def degrees(self) -> float:
         """The degrees of freedom of the variance, as for the same number from draws of units, or of trials."""
         if self.shares:

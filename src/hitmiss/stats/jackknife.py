@@ -95,8 +95,9 @@ class LeftOut:
             gained = self.groups[0] - self.groups[0].mean()
             largest = float(np.max(np.abs(gained)))
             scaled = gained / largest if largest > 0.0 else gained
-            fourths = float(np.sum(scaled**4))
-            seen = 3.0 * float(np.sum(scaled**2)) ** 2 / fourths if fourths > 0.0 else 0.0
+            squares = scaled * scaled  # a power of 4 takes numpy 30 times as long
+            fourths = float(np.sum(squares * squares))
+            seen = 3.0 * float(np.sum(squares)) ** 2 / fourths if fourths > 0.0 else 0.0
             return math.sqrt(min(max(seen, self.between[0]), self.between[1]) * min(self.effective)) - 1.0
         total = sum(self._shares)
         lost = 1.0 if self.apart else 0.0
