@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.cli.main import run
-from hitmiss.cli.progress_bar import AFTER_SECONDS, Bar
+from hitmiss.cli.progress_bar import AFTER_SECONDS, Bar, Progress
 from hitmiss.core import progress
 from hitmiss.io import fetch
 from hitmiss.io.diagnostics import Diagnostics
@@ -289,3 +289,14 @@ def test_without_a_listener_nothing_happens() -> None:
     progress.report("work", 1, 2)
     progress.clear()
     assert list(progress.each((), "nothing")) == []
+
+
+def test_lines_of_a_long_run_become_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    said, clock = list[float](), [0.0]
+    monkeypatch.setattr("hitmiss.cli.progress_bar.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("hitmiss.cli.progress_bar.note", lambda _: said.append(clock[0]))
+    run = Progress()
+    for second in range(3600):
+        clock[0] = float(second)
+        run.count(second, 3600)
+    assert said == [30, 90, 210, 450, 930, 1530, 2130, 2730, 3330]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 AFTER_SECONDS = 2.0
 EVERY_SECONDS = 30.0
+LONGEST_SECONDS = 600.0
 ALL_BUT = 1.0 - 1e-9
 LONGEST = 90
 """Width of the text of a bar, in characters."""
@@ -162,10 +163,13 @@ class Run(Protocol):
 
 
 class Progress:
-    """A callback for long runs, which may be called often: it updates the bar, or prints a line every half minute."""
+    """A callback for long runs, which may be called often: it updates the bar, or prints lines.
+
+    The first line comes after half a minute, each further one after twice as long, at most ten minutes.
+    """
 
     def __init__(self) -> None:
-        self._said = time.monotonic()
+        self._said, self._pause = time.monotonic(), EVERY_SECONDS
 
     def __enter__(self) -> Progress:
         return self
@@ -185,7 +189,7 @@ class Progress:
         self._say(lambda: f"{done:,} of {total:,}")
 
     def _say(self, line: Callable[[], str]) -> None:
-        if is_shown() or time.monotonic() - self._said < EVERY_SECONDS:
+        if is_shown() or time.monotonic() - self._said < self._pause:
             return
-        self._said = time.monotonic()
+        self._said, self._pause = time.monotonic(), min(2 * self._pause, LONGEST_SECONDS)
         note(line())
