@@ -150,7 +150,7 @@ def test_wrong_settings_are_named() -> None:
         find_attack("lead_swap").apply(X[0][:, :2], 0.5, rngs([0])[0])
     with pytest.raises(UsageError, match="sample numbers"):
         make_records(X, 0.5, rngs(range(4)), fs=100.0, peaks=[np.array([2000])] * 4)
-    with pytest.raises(UsageError, match="from 0 to 1"):
+    with pytest.raises(UsageError, match="between 0 and 1"):
         make_records(X, 1.5, rngs(range(4)), fs=100.0)
 
 

@@ -128,7 +128,7 @@ def test_a_record_that_fails_under_attack_is_left_out_of_every_condition() -> No
 
 def test_a_model_that_answers_nothing_is_not_the_records_fault() -> None:
     data = Recordings(np.zeros((3, 40, 1)), np.ones((3, 1), dtype=np.int8), 100.0, ("a",), ["a", "b", "c"])
-    with pytest.raises(DataError, match="not finite"):
+    with pytest.raises(DataError, match="NaN or infinite"):
         PlannedAttacks(
             data, as_classifier(lambda x: np.full((len(x), 1), np.nan)), AttackPlan(sweep(["powerline"], [1.0]))
         )

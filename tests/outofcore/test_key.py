@@ -323,7 +323,7 @@ def test_what_was_counted_before_takes_no_key(tmp_path: Path, capsys: pytest.Cap
     path = tmp_path / "a.parquet"
     path.write_bytes(b"")
     assert run(["score", str(path), "--key", "k.tsv", "-m", "eer", "--counts"]) == 2
-    assert "has no ids to join a --key with" in capsys.readouterr().err
+    assert "counts have no ids to join a key with" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".tsv"])
