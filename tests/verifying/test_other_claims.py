@@ -33,13 +33,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_files(place)
     made = "score eval_a.tsv --key eval.key -p asvspoof5 --bootstrap 50 -o kept.json"
     assert said(made.split(), place)[0] == 0
-    (place / "systems").mkdir()
-    for name in ("eval_a.tsv", "eval_b.tsv", "eval_c.tsv"):
-        shutil.copy(place / name, place / "systems" / name)
-    words = "board systems --keys eval.key -p asvspoof5 -m eer --bootstrap 50 -o board.json"
-    code, text = said(words.split(), place)
-    assert code == 0, text
+    make_board(place)
     return place
+
+
+def make_board(folder: Path) -> None:
+    """Submissions of three systems, and their board."""
+    (folder / "systems").mkdir(exist_ok=True)
+    for name in ("eval_a.tsv", "eval_b.tsv", "eval_c.tsv"):
+        shutil.copy(folder / name, folder / "systems" / name)
+    words = "board systems --keys eval.key -p asvspoof5 -m eer --bootstrap 50 -o board.json"
+    code, text = said(words.split(), folder)
+    assert code == 0, text
 
 
 def gate_claim(folder: Path, name: str) -> dict[str, Any]:
@@ -76,6 +81,10 @@ GATE_EDITS: dict[str, Edit] = {
     "rules asked": lambda d: d["asked"]["limits"].update(fail_if=["eer > 0.99"]),
     "asked removed": lambda d: d.pop("asked"),
     "field added": lambda d: d.update(approved=True),
+    "passed removed": lambda d: d.pop("passed"),
+    "field of asked added": lambda d: d["asked"].update(approved=True),
+    "run of the verdict": lambda d: d["verdict"]["subject"].update(run="another.tsv"),
+    "rules of the protocol": lambda d: d["asked"]["design"]["protocol"].update(title="another"),
 }
 
 
@@ -119,7 +128,21 @@ BOARD_EDITS: dict[str, Edit] = {
     "weights": lambda d: d["datasets"][0].update(weight=7.0),
     "design removed": lambda d: d.pop("design"),
     "field added": lambda d: d.update(approved=True),
+    "seed removed": lambda d: d.pop("seed"),
+    "rules of the protocol": lambda d: d["design"]["protocol"].update(title="another"),
 }
+
+
+def test_what_a_claim_only_states_is_named(folder: Path) -> None:
+    """Another version of a board, and a run of a gate by another name than its file's: they hold, and the answer says so."""
+    board = json.loads((folder / "board.json").read_text(encoding="utf-8"))
+    (folder / "edited.json").write_text(json.dumps(sealed({**board, "hitmiss": "9.9"})), encoding="utf-8")
+    code, text = said(["verify", "edited.json", "systems", "--key", "eval.key"], folder)
+    assert code == 0 and "claimed hitmiss 9.9" in text
+    gate = json.loads(json.dumps(gate_claim(folder, "scores")).replace("eval_a.tsv", "ours.tsv"))
+    (folder / "edited.json").write_text(json.dumps(sealed(gate)), encoding="utf-8")
+    code, text = said(["verify", "edited.json", *GATES["scores"][1]], folder)
+    assert code == 0 and "the name ours.tsv (the file is eval_a.tsv)" in text, text
 
 
 @pytest.mark.parametrize("edit", BOARD_EDITS)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from hitmiss.boards.board import make_board
 from hitmiss.boards.plan import plan_of
-from hitmiss.claims.differences import document_differences
+from hitmiss.claims.differences import document_differences, protocol_differences
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.read_spec import ReadSpec
@@ -36,4 +36,7 @@ def board_differences(
     design, read = Design.from_plain(data["design"]), ReadSpec.from_plain(data["reading"])
     made = make_board(plan_of(scores[0], key), design, reading.over(read), rank_by=str(data.get("rank_by")))
     found = json.loads(json.dumps(made.to_dict()))
-    return len(made.rows), [*document_differences(data, found)], []
+    unlike, left = protocol_differences(design.protocol)
+    if data.get("hitmiss") != found["hitmiss"]:
+        left.append(f"the version (claimed hitmiss {data.get('hitmiss')}, this is hitmiss {found['hitmiss']})")
+    return len(made.rows), [*document_differences(data, found), *unlike], left

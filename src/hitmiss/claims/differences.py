@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
+
+from hitmiss.core.protocol import Protocol
+from hitmiss.evaluation.protocol import protocols
 
 TOLERANCE: Final = 1e-9
 """Numbers that differ by less than this are equal."""
@@ -47,8 +51,25 @@ def document_differences(
             yield from _warning_differences(claimed, found, files)
         elif name in ROWS:
             yield from row_differences(_table(claimed, name), _table(found, name), ROWS[name])
-        elif not same(a or None, b or None):
+        elif not same(_stated(a), _stated(b)):
             yield f"{name}: claimed {_cut(a)}, found {_cut(b)}"
+
+
+def _stated(value: object) -> object:
+    """Return a value, or None for one that says nothing; 0 and false say something."""
+    return None if value in ("", [], {}) else value
+
+
+def protocol_differences(protocol: Protocol | None) -> tuple[list[str], list[str]]:
+    """Compare the rules of a protocol with those known here; return the differences, and rules that only a claim states."""
+    if protocol is None:
+        return [], []
+    known = protocols().get(protocol.name)
+    if known is None:
+        return [], [f"the rules of the protocol {protocol.name}, which the claim states itself"]
+    if replace(known, natural=()) == replace(protocol, natural=()):
+        return [], []
+    return [f"protocol: the claim was made by a protocol called {protocol.name} that is not the one known here"], []
 
 
 def _cut(value: object) -> str:

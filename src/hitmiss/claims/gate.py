@@ -6,8 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
-from hitmiss.claims.differences import document_differences
+from hitmiss.claims.differences import document_differences, protocol_differences
 from hitmiss.claims.open import is_results, open_source
 from hitmiss.claims.shown import verdict_differences
 from hitmiss.core.convert import plain
@@ -21,6 +22,7 @@ from hitmiss.evaluation.gate import GateOutcome, judge_gate
 from hitmiss.evaluation.protocol import decided
 
 KIND = "gate"
+ASKED = ("limits", "design", "reading")
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class GateAsked:
     @classmethod
     def from_plain(cls, data: object) -> GateAsked:
         """Make it from its JSON form."""
-        if not isinstance(data, Mapping) or not {"limits", "design", "reading"} <= {*data}:
+        if not isinstance(data, Mapping) or not {*ASKED} <= {*data}:
             raise DataError.of("claim-without-design", file_name="the outcome of a gate")
         return cls(
             GateSpec.from_plain(data["limits"]),
@@ -104,16 +106,24 @@ def gate_differences(
     locked = [w for w in _texts(data) if w.startswith(("criteria ", "changed since the criteria"))]
     claimed = {**data, "warnings": [w for w in _texts(data) if w not in locked]}
     beside = ("verdict", "asked", "settings", "digest")
+    unlike, left = protocol_differences(asked.design.protocol)
     texts = [
         *document_differences(
             {k: v for k, v in claimed.items() if k not in beside}, {k: v for k, v in found.items() if k not in beside}
         ),
-        *verdict_differences(data.get("verdict"), found["verdict"]),
+        *verdict_differences(data.get("verdict"), found["verdict"], may_rename=False),
+        *(f"asked.{name}: hitmiss does not know this field" for name in _unknown(data.get("asked"))),
+        *unlike,
     ]
-    left = [f"the numbers of {name}, which its own verification checks" for name in scores if is_results(name)]
+    left += [f"the name {run} (the file is {scores[0]})"] if Path(run).name != Path(scores[0]).name else []
+    left += [f"the numbers of {name}, which its own verification checks" for name in scores if is_results(name)]
     left += ["what was said about locked criteria"] if locked else []
     left += ["what a settings file said; its values are used"] if "settings" in data else []
     return len(outcome.checks), texts, left
+
+
+def _unknown(asked: object) -> list[str]:
+    return [name for name in asked if name not in ASKED] if isinstance(asked, Mapping) else []
 
 
 def _texts(data: Mapping[str, object]) -> list[str]:

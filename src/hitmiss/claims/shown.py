@@ -76,7 +76,10 @@ def shown_differences(data: Mapping[str, object], made: Recomputed) -> tuple[lis
         if not _alike(data["table"], table, 1e-9):
             found.append("table: not as claimed")
     if "verdict" in data:
-        found += verdict_differences(data["verdict"], made.verdict)
+        again = made.verdict
+        found += verdict_differences(data["verdict"], again)
+        old, new = (_subject(verdict).get("run") for verdict in (data["verdict"], again))
+        left_out += [f"the name {old} (the file is {new})"] if old and old != new else []
     if "pictures" in data:
         drawn = _pictures(made)
         if drawn is None:
@@ -86,10 +89,10 @@ def shown_differences(data: Mapping[str, object], made: Recomputed) -> tuple[lis
     return found, left_out
 
 
-def verdict_differences(claimed: object, found: Mapping[str, object]) -> list[str]:
+def verdict_differences(claimed: object, found: Mapping[str, object], *, may_rename: bool = True) -> list[str]:
     """Compare a verdict with the one that the recomputed numbers allow; a file may have another name now."""
     old, new = (subject.get("run") for subject in map(_subject, (claimed, found)))
-    if isinstance(old, str) and isinstance(new, str) and old != new:
+    if may_rename and isinstance(old, str) and isinstance(new, str) and old != new:
         found = {name: _with_name(value, new, old) for name, value in found.items()}
     if not isinstance(claimed, Mapping) or {*claimed} != {*found}:
         return ["verdict: not as claimed"]

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Final
 
 from hitmiss._version import __version__
-from hitmiss.claims.differences import WARNED, document_differences
+from hitmiss.claims.differences import WARNED, document_differences, protocol_differences
 from hitmiss.claims.open import json_object, load_contest
 from hitmiss.claims.replay import Files, development_of, languages_of, replayed_as_drawn, replayed_signature
 from hitmiss.claims.runs import run_differences
@@ -23,7 +23,6 @@ from hitmiss.claims.shown import SHOWN, Recomputed, shown_differences, verdict_d
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, GateFailed
-from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.sampling import SamplingPlan
@@ -31,7 +30,7 @@ from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.ranking import Ranking
 from hitmiss.engine.signature import digest_of, read_signature
-from hitmiss.evaluation.protocol import protocols, read_side
+from hitmiss.evaluation.protocol import read_side
 from hitmiss.runs.manifest import MANIFEST
 
 OTHERS: Final = {
@@ -304,8 +303,9 @@ def _differences(
         claimed = {name: value for name, value in given.document.items() if name not in SHOWN}
         claimed |= {name: value for name, value in (given.file or {}).items() if name in WARNED}
         texts += document_differences(claimed, told, is_counted=is_counted, files=files)
-        texts += _unlike_known(given.design.protocol)
-        left_out += _own_rules(given.design.protocol)
+        unlike, own = protocol_differences(given.design.protocol)
+        texts += unlike
+        left_out += own
     if not texts and not _is_same_outcome(given, parts.get("out", ""), found.get("out", "")):
         texts.append(f"the numbers differ (claimed digest {parts.get('out')}, found {found.get('out')})")
     if given.document is None and texts:  # the numbers of a signature stand for its rows: these are others
@@ -352,21 +352,6 @@ def _contents(document: Mapping[str, object]) -> list[str]:
     sides = (design.get("contest") or {}).get("sides") if isinstance(design, Mapping) else None
     found = [side.get("content", "") for side in sides] if sides else [document.get("content", "")]
     return [str(text) for text in found] if all(found) else []
-
-
-def _unlike_known(protocol: Protocol | None) -> list[str]:
-    """Report a protocol that has the name of a known one but other rules."""
-    known = protocols().get(protocol.name) if protocol is not None else None
-    if known is None or protocol is None or replace(known, natural=()) == replace(protocol, natural=()):
-        return []
-    return [f"protocol: the claim was made by a protocol called {protocol.name} that is not the one known here"]
-
-
-def _own_rules(protocol: Protocol | None) -> list[str]:
-    """Name the rules of a protocol that only the claim states."""
-    if protocol is None or protocol.name in protocols():
-        return []
-    return [f"the rules of the protocol {protocol.name}, which the claim states itself"]
 
 
 def _versions(parts: dict[str, str], found: dict[str, str]) -> str:

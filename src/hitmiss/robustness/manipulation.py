@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.columns import user_name
+from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.design import Design, Drift
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Remark, has_code
@@ -202,7 +202,10 @@ def beside_clean(
     DataError
             If no clip of a condition has a clean partner, or a clip occurs more than once.
     """
-    base = _base(trials, by, clean)
+    linked = find_column(pair_by, trials.frame.columns)
+    if linked is None:
+        raise UnknownName("column that links copies", pair_by, map(user_name, ("item", *trials.header.slices)))
+    base, pair_by = _base(trials, by, clean), linked
     start = _scores_by(trials.where(**{by: base}), pair_by, base)
     frozen = _frozen(start, threshold)
     parts, alone = [], []
