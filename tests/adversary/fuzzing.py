@@ -150,10 +150,10 @@ def main() -> int:
             print(wrong or "nothing is wrong")
             return int(wrong is not None)
         asked.seeds.mkdir(exist_ok=True)
+        sound = Path(place) / "sound"
+        sound.mkdir()
         for number, (name, _) in enumerate(TARGETS):
-            first = bytes([number]) + (clean / name).read_bytes()
-            if len(first) <= MOST:
-                (asked.seeds / f"first-{number:02d}").write_bytes(first)
+            (sound / f"{number:02d}").write_bytes(bytes([number]) + (clean / name).read_bytes())
 
         def one(data: bytes) -> None:
             wrong = again(data, clean)
@@ -161,7 +161,7 @@ def main() -> int:
                 raise AssertionError(f"{TARGETS[data[0] % len(TARGETS)][1]}: {wrong}")
 
         limits = [f"-max_total_time={60 * asked.minutes:.0f}", f"-max_len={MOST}", "-rss_limit_mb=6000", "-timeout=90"]
-        atheris.Setup([sys.argv[0], *limits, str(asked.seeds)], one, custom_mutator=changed)
+        atheris.Setup([sys.argv[0], *limits, str(asked.seeds), str(sound)], one, custom_mutator=changed)
         atheris.Fuzz()
     return 0
 

@@ -37,7 +37,7 @@ FAULTS: Final = {
     "fsync": (errno.EIO, errno.ENOSPC, signal.SIGTERM),
 }
 """What each call may meet."""
-TIMED: Final = {"lock": "w.", "detect": "w.", "attack": "w.", "llm": "w."}
+TIMED: Final = {"lock": "w.", "export xlsx": "w.", "detect": "w.", "attack": "w.", "llm": "w."}
 """What holds the time at which it was made; of a run the rows are compared."""
 BEFORE: Final = b"what was there before"
 
