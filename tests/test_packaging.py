@@ -93,7 +93,7 @@ def test_what_only_figures_need_is_an_extra(monkeypatch: pytest.MonkeyPatch, tmp
     trials = hitmiss.Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0])
     with pytest.raises(hitmiss.EnvironmentFault) as error:
         trials.plot.det()
-    assert error.value.code == "job-cannot-run"
+    assert error.value.code == "missing-package"
     hitmiss.measure(trials, ["eer"]).save(tmp_path / "r.json")
     assert hitmiss.run(["report", str(tmp_path / "r.json"), "-o", str(tmp_path / "r.html")]) == 0
 

@@ -118,5 +118,5 @@ def test_senseless_questions_are_refused() -> None:
     for bad in (([1, 1], [0.5, 0.6]), ([1, 0], [0.5, np.inf])):
         with pytest.raises(DataError):
             fit_platt(*bad)
-    with pytest.raises(DataError, match=r"0\.\.1"):
+    with pytest.raises(DataError, match="temperature"):
         fit_temperature([1, 0], [1.5, 0.2])

@@ -164,7 +164,7 @@ def test_bad_input_is_refused() -> None:
         m.ece([1, 1], [1, 1], [0.5])
     with pytest.raises(UnknownName, match="closed side"):
         m.ece([1], [1], [0.5], closed="both")
-    with pytest.raises(UsageError, match="at least one bin"):
+    with pytest.raises(UsageError, match="bins must be 1 or more"):
         m.ece([1], [1], [0.5], bins=0)
 
 
