@@ -102,7 +102,7 @@ def test_the_same_run_twice_and_resumed(folder: Path, tmp_path: Path, capsys: py
         (["--family", "band_noise"], 2, "give strengths"),
         (["--family", "band_nose", "--strengths", "0.5"], 2, "did you mean 'band_noise'"),
         (["--family", "band_noise(bta=1)", "--strengths", "0.5"], 2, "did you mean 'beta'"),
-        (["--family", "band_noise", "--strengths", "1.5"], 2, "from 0 to 1"),
+        (["--family", "band_noise", "--strengths", "1.5"], 2, "between 0 and 1"),
         (["--family", "band_noise", "--strengths", "0.5", "--window", "2"], 2, "needs a center"),
         (["--family", "random_search", "--strengths", "0.5", "--target", "IM"], 2, "unknown class 'IM'"),
     ],

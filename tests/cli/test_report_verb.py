@@ -106,7 +106,7 @@ def test_static_and_private_reports(data: Path, tmp_path: Path) -> None:
         (["report", "nothing.tsv", "-p", "asvspoof5"], 3, "nothing.tsv"),
         (["report", "{empty}"], 3, "holds no results"),
         (["report", "{json}"], 3, "holds no results"),
-        (["report", "{results}", "--name", "only-one"], 2, "--name was given 1 times for 2 runs"),
+        (["report", "{results}", "--name", "only-one"], 2, "1 name given for 2 runs"),
         (["report", "{a}", "-o", "no/such/folder/r.html"], 2, "there is no folder"),
         (["export", "{a}"], 2, "give a format"),
         (["export", "{a}", "--to", "latecs"], 2, "did you mean 'latex'"),

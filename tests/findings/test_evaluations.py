@@ -26,6 +26,7 @@ from hitmiss.io.languages import find_run
 from hitmiss.io.write import write_scores
 from hitmiss.protocols.deepfake_audio import extract_scores_from_beats_output
 from hitmiss.protocols.toxicity import load_files
+from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.runs.manifest import load_manifest
 from hitmiss.verdicts.stability import measure_repeated
 
@@ -73,6 +74,31 @@ def files(folder: Path) -> None:
     for name in ("one", "two"):
         (folder / "keys" / f"{name}.csv").write_text("id,label\ni0,spoof\ni1,bonafide\n")
     (folder / "subs" / "system.csv").write_text("id,score\ni0,1\ni1,2\n")
+    (folder / "empty").mkdir()
+    (folder / "one_class.csv").write_text("id,label,score\n" + "\n".join(f"n{k},spoof,{k}" for k in range(8)))
+    (folder / "no_ids.csv").write_text("label,verdict\nreal,fake\n")
+    (folder / "silent.csv").write_text(
+        "id,label,prediction,confidence\n" + "\n".join(f"n{k},{('real', 'fake')[k % 2]},uncertain," for k in range(8))
+    )
+    whole = "\n".join(
+        ["id,label,score,codec", *(f"i{k},{('spoof', 'bonafide')[k % 2]},{k * 5 % 12},c" for k in range(N))]
+    )
+    (folder / "alike.csv").write_text(whole)
+    (folder / "wide.csv").write_bytes(whole.encode("utf-16-le"))
+    (folder / "latin.csv").write_bytes(whole.replace("i0", "é0").encode("latin-1"))
+    (folder / "lacking.csv").write_text(f"{whole}\nx,spoof,,c\n")
+    (folder / "numbered.csv").write_text(
+        "y_true,y_prob,language\n" + "\n".join(f"{k % 2},0.{k % 9 + 1},en" for k in range(N))
+    )
+    (folder / "manifest.csv").write_text("file\na.csv\n")
+    (folder / "weight.toml").write_text(
+        '[datasets.main]\nkey = "keys/one.csv"\nweight = "x"\n[systems.s]\nmain = "subs/system.csv"\n'
+    )
+
+
+def verified_with_one_run() -> object:
+    hm.run(["compare", "a.csv", "b.csv", "-m", "eer", "--bootstrap", "20", "-o", "both.json"])
+    return hm.run(["verify", "both.json", "a.csv"])
 
 
 def pair(a: Trials, b: Trials) -> Callable[[], object]:
@@ -164,6 +190,54 @@ CASES: Sequence[tuple[str, Case]] = [
     ("bad-choice", lambda: split_choice("a.csv[model=]")),
     ("comparison-signature", lambda: verify("hitmiss:1|compare:a,b|metrics:eer|n:5/3", "a.csv")),
     ("not-a-run", lambda: load_manifest(".")),
+    # what is asked of files that are there
+    ("calibration-open", "score verdicts.csv -m accuracy -m ece --positive fake"),
+    ("nothing-answered", "triage silent.csv"),
+    ("confidences-undefined", "triage silent.csv"),
+    ("new-scores-reversed", "replace a.csv b.csv --threshold 3 --higher spoof"),
+    ("bad-weight/number", "board weight.toml -m eer"),
+    ("several-tables", "score duckdb:x.db#t duckdb:x.db#u -m eer"),
+    ("other-engine", "score duckdb:x.db#t --engine polars -m eer"),
+    ("key-not-a-table/same", "score duckdb:x.db#t --key keys/one.csv -m eer"),
+    ("table-address", "compare duckdb:x.db#t duckdb:x.db#u -m eer"),
+    ("bad-address", "score duckdb:x.db -m eer"),
+    ("no-labels/manifest", lambda: hm.detect(len, "manifest.csv", "out")),
+    ("mapie-verdicts", "triage verdicts.csv --choose guarantee --guarantee mapie"),
+    ("no-run-column/attack", lambda: measure_attacks(trials())),
+    ("no-match", "score nothing-*.csv -m eer"),
+    ("bad-level", "prevalence counts.csv --sensitivity 90/100 --specificity 90/100 --level 2"),
+    ("option-count", "compare a.csv b.csv -m eer --key keys/one.csv --key keys/one.csv --key keys/two.csv"),
+    ("several-keys", "verify results.json a.csv --key keys/one.csv --key keys/two.csv"),
+    ("other-runs", verified_with_one_run),
+    ("requirement-not-shown", "score a.csv -m eer --require eer<=0.4 --bootstrap 50"),
+    ("requirement-undefined", "score one_class.csv -m eer --require eer<=0.4 --bootstrap 50 --positive bonafide"),
+    ("gate-not-shown", "gate a.csv --require eer<=0.4 --bootstrap 50"),
+    ("group-of-files", "toxicity --pred_dir . --run_tag base --group country"),
+    ("no-predictions/say", "toxicity"),
+    ("several-scores", "score counts.csv --counts --score-column x --score-column y -m eer"),
+    ("unread-option/weight", "score counts.csv --counts -m eer --weight w --weight-kind frequency"),
+    ("key-of-counts", "score counts.csv --counts --key keys/one.csv -m eer"),
+    ("needs-every-trial/bands", "score a.csv --stream --by score:0,5 -m eer"),
+    ("no-key/say", lambda: hm.board({"a": "subs/system.csv"}, None, metrics="eer")),
+    ("no-key/holds", lambda: hm.board("subs", "empty", metrics="eer")),
+    ("no-folder/keys", lambda: hm.board("subs", "nowhere", metrics="eer")),
+    ("no-submission", lambda: hm.board("empty", "keys", metrics="eer")),
+    ("bare-pilot", "plan a.csv --width 0.02 -m min_cllr --bootstrap 0"),
+    ("no-id", "review no_ids.csv --store s.sqlite"),
+    ("missing-column/score", "review verdicts.csv --thresholds 0.2 0.8 --store s.sqlite"),
+    ("no-media", "review verdicts.csv --verdicts all --store s.sqlite"),
+    ("nothing-to-review/called", "review verdicts.csv --verdicts uncertain --store s.sqlite"),
+    ("unused-human", "report results.json --human verdicts.csv -o r.html"),
+    ("no-trials-behind", lambda: hm.Results.load("results.json").plot.det()),
+    ("no-metric/protocol", "compare verdicts.csv verdicts.csv -p asvspoof5"),
+    ("ambiguous-column", "score a.csv -m eer --weight score --weight-kind frequency"),
+    # notes of the reader
+    ("encoding-guessed", "score wide.csv -m eer"),
+    ("encoding-guessed/latin", "score latin.csv -m eer"),
+    ("one-slice", "score alike.csv -m eer --by codec"),
+    ("rows-dropped", "score lacking.csv -m eer --missing drop"),
+    ("rows-numbered", "toxicity numbered.csv"),
+    ("no-slice-column", lambda: hm.read("a.csv", slices=["nope"])),
 ]  # fmt: skip
 
 

@@ -90,7 +90,7 @@ class TestItems:
             ({"id": "x", "image": "a\x00.png", "label": "fake"}, "cannot be read"),
             ({"id": "x", "image": "zero.png", "label": "fake"}, "not PNG, JPEG or WebP"),
             ({"id": "x", "image": "moving.gif", "label": "fake"}, "not PNG, JPEG or WebP"),
-            ({"id": "x", "image": "torn.png", "label": "fake"}, "cannot be opened"),
+            ({"id": "x", "image": "torn.png", "label": "fake"}, "cannot be decoded"),
             ({"id": "x", "image": "huge.png", "label": "fake"}, "60,000,000"),
             ({"id": "x", "image": "svg.png", "label": "fake"}, "not PNG, JPEG or WebP"),
             ({"id": "x", "text": "\ud800", "label": "fake"}, "not a JSON object"),

@@ -216,7 +216,7 @@ class TestCommand:
             (["--tools", "some"], "no-tools", 2),
             (["--trials", "0"], "--trials", 2),
             (["--limit", "0"], "--limit", 2),
-            (["--thresholds", "0.8", "0.2"], "lower number first", 2),
+            (["--thresholds", "0.8", "0.2"], "low threshold must not exceed", 2),
             (["--thresholds", "0.8"], "two numbers", 2),
             (["--base-url", "nowhere"], "http or https", 2),
             (["--canaries", "-1"], "--canaries", 2),

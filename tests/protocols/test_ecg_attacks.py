@@ -194,7 +194,7 @@ def test_other_layouts_on_request(names: dict[str, Any]) -> None:
     ("settings", "word"),
     [
         ({"ptype": "band_nose"}, "did you mean 'band_noise'"),
-        ({"strength": 1.5}, "from 0 to 1"),
+        ({"strength": 1.5}, "between 0 and 1"),
         ({"target_mode": "force"}, "needs a target_class"),
         ({"target_class": "MI", "target_mode": "force", "extra": {"target_mode": "suppress"}}, "give only one of them"),
         ({"target_class": "MI", "target_mode": "forse"}, "did you mean 'force'"),

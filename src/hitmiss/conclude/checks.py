@@ -213,11 +213,10 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Check]:
     if stated and not known:
         return [Check("calibration", _stated(stated))]
     if not known:
-        alone = [own["ece"] for own in by_run.values() if "ece" in own and own["ece"].value is not None]
-        open_ = Finding(
-            "calibration-open", values={"values": [figure(e.value, 4) for e in alone if e.value is not None]}
-        )
-        return [Check("calibration", open_ if alone else Finding("calibration-not-measured"))]
+        alone = [figure(v, 4) for own in by_run.values() if "ece" in own and (v := own["ece"].value) is not None]
+        if alone:
+            return [Check("calibration", Finding("calibration-open", values={"values": alone}))]
+        return [Check("calibration", Finding("calibration-not-measured"))]
     return [Check("calibration", _costs(known, len(by_run) > 1))]
 
 

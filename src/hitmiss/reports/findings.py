@@ -92,5 +92,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "figure-format": Entry(ERROR, "{name} must end in one of {formats}"),
     "no-figure": Entry(ERROR, "there is no {kind} of this; there are {known}"),
-    "option-count/names": Entry(ERROR, "{n:names} were given for {total:runs}", fix="name each or none"),
+    "option-count/names": Entry(ERROR, "{n:names} given for {total:runs}", fix="name each or none"),
 }
