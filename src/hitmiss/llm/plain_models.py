@@ -1,6 +1,6 @@
 """Plain requests to a server that speaks the OpenAI protocol, without inspect_ai: no tools, no other provider.
 
-A request holds what inspect_ai would send, and costs a tenth of the processor time. It is in the ledger before it is
+A request holds what inspect_ai would send, and costs a fifth of the processor time or less. It is in the ledger before it is
 sent, repeated where a repetition may help, and never follows a redirect.
 """
 
