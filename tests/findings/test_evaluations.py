@@ -132,6 +132,7 @@ CASES: Sequence[tuple[str, Case]] = [
     )),
     ("read-already", lambda: hm.measure(trials(), "eer", positive="fake")),
     ("table-for-labels", lambda: hm.Trials.of(pl.DataFrame({"label": [1, 0], "score": [2, 3]}))),
+    ("report-order", lambda: hm.report("report.html", hm.evaluate([1, 0], [2, 3]))),
     ("report-kind", lambda: hm.evaluate([1, 0], [2, 3]).report("report.pdf")),
     ("swapped-arrays", lambda: hm.evaluate([0.1, 0.2, 0.3], [1, 0, 1])),
     ("array-for-name", lambda: hm.evaluate(pl.DataFrame({"label": [1, 0], "score": [2, 3]}), by=np.array(["a", "b"]))),

@@ -8,6 +8,10 @@ from typing import Final
 from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "report-order": Entry(
+        ERROR,
+        "the runs come first and the file after them, as hm.report(results, 'report.html'); found a {name} as the file",
+    ),
     "report-kind": Entry(
         ERROR, "a report is an HTML file, and {path} is not", fix="write {html}; {--pdf FILE} prints it as PDF as well"
     ),

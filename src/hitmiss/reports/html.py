@@ -142,6 +142,8 @@ def write_report(
 
 def refuse_other_kinds(path: str | Path) -> None:
     """Refuse the name of a file of another kind than HTML, which its program could not open."""
+    if not isinstance(path, str | Path):
+        raise UsageError.of("report-order", name=type(path).__name__)
     if Path(path).suffix.lower() not in ("", ".html", ".htm"):
         raise UsageError.of("report-kind", path=str(path), html=Path(path).with_suffix(".html").name)
 
