@@ -56,6 +56,11 @@ def make(folder: Path) -> None:
         rows = [f"{k},{int(positive[k])},{probability[k]:.4f},0.5" for k in range(N)]
         (folder / f"base_{language}.csv").write_text("\n".join(["id,y_true,y_prob,best_threshold", *rows]) + "\n")
     shutil.copy(folder / "base_en.csv", folder / "w_en.csv")
+    votes = [f"q{k},{k % 2},{k // 2 % 2}" for k in range(12)]
+    (folder / "votes.csv").write_text("\n".join(["id,ann,bob", *votes]) + "\n")
+    audited = [f"q{k},en,{('yes', 'no')[k % 2]},{int(k % 3 > 0)}" for k in range(40)]
+    (folder / "sample.csv").write_text("\n".join(["id,language,flagged,label", *audited]) + "\n")
+    (folder / "population.csv").write_text("language,flagged,n\nen,yes,1000\nen,no,9000\n")
     (folder / "systems").mkdir(exist_ok=True)
     for name in ("one", "two"):
         shutil.copy(folder / "scores.tsv", folder / "systems" / f"{name}.tsv")

@@ -24,6 +24,8 @@ WRITING: Final[dict[str, tuple[str, ...]]] = {
     "threshold": ("threshold", "base_en.csv", "--test", "w_en.csv", "--write"),
     "calibrate": ("calibrate", "table.csv", "--save", "w.json"),
     "fuse": ("fuse", "table.csv", "other.csv", "--save", "w.json"),
+    "annotators": ("annotators", "votes.csv", "--votes", "ann,bob", "--yes", "1", "-o", "w.csv"),
+    "audit": ("audit", "sample.csv", "--population", "population.csv", "-o", "w.csv"),
     "compare": ("compare", "table.csv", "other.csv", "-m", "eer", "--bootstrap", "20", "-o", "w.json"),
     "board": ("board", "systems", "--keys", "key.tsv", "-m", "eer", "--bootstrap", "20", "-o", "w.json"),
     "board --site": ("board", "systems", "--keys", "key.tsv", "-m", "eer", "--bootstrap", "20", "--site", "w.site"),

@@ -33,6 +33,7 @@ def test_every_verb_is_tried_or_says_why_not() -> None:
 def test_a_fault_leaves_nothing_torn(name: str, clean: Path, tmp_path: Path) -> None:
     trial = injecting.Trial(name, clean, tmp_path)
     assert {"open", "write", "replace", "fsync"} <= {*trial.calls}
+    assert trial.calls[trial.calls.index("replace") - 1] == "fsync", "renamed before it is on the disk"
     for number, what in Random(name).sample([*injecting.every(trial)], N):
         assert trial.meet(number, what) is None, (number, trial.calls[number], what)
 
