@@ -132,11 +132,11 @@ def test_a_chance_level_may_say_what_gives_it() -> None:
 
 LEFT = {
     "cli": 7,
-    "conclude": 22,
+    "conclude": 25,
     "evaluation": 11,
     "io": 1,
     "llm": 2,
-    "reports": 16,
+    "reports": 17,
     "robustness": 1,
     "stats": 1,
     "verdicts": 10,

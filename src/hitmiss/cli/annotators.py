@@ -10,6 +10,7 @@ from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import READING, WRITING, opt
+from hitmiss.metrics.usual import AREA
 
 if TYPE_CHECKING:
     from hitmiss.evaluation.annotators import Annotation
@@ -51,7 +52,7 @@ def annotators(
     named = {role: name for role, name in reading.columns.items() if role in ("item", "annotator", "label")}
     found = read_votes(file, votes.split(",") if votes else (), named, yes)
     spec = reading.changed(columns={k: v for k, v in reading.columns.items() if k not in ("annotator", "label")})
-    study = study_votes(found, scores, spec, asked, asked.metrics or ("roc_auc",))
+    study = study_votes(found, scores, spec, asked, asked.metrics or (AREA,))
     if output:
         from hitmiss.io.write import write_csv
 

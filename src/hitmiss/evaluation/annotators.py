@@ -30,6 +30,7 @@ from hitmiss.engine.measure import measure_design
 from hitmiss.io.text_rows import read_rows
 from hitmiss.io.unlabelled import read_unlabelled
 from hitmiss.io.words import flag, is_absent
+from hitmiss.metrics.usual import AREA
 from hitmiss.verdicts.agreement import Agreement, agreement
 
 IDS: Final = ("id", "item", "item_id", "comment_id", "text_id")
@@ -160,7 +161,7 @@ def study_votes(
     scores: str | None = None,
     spec: ReadSpec | None = None,
     design: Design | None = None,
-    metrics: Sequence[str] = ("roc_auc",),
+    metrics: Sequence[str] = (AREA,),
 ) -> Annotation:
     """Return how far annotators agree and, with the scores of a classifier, its numbers by what they leave open."""
     asked = design or Design()
