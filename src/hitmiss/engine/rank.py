@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -183,9 +183,7 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     made = Ranking(
         found.names,
         tuple(
-            found.with_intervals(
-                ranked_runs(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen
-            )
+            alarmed.with_intervals(ranked_runs(found.names, duels, 1.0 - plan.level)),
         ),
         tuple(duels),
         "",
@@ -380,7 +378,7 @@ class Field:
             [i for i, q in enumerate(self.questions[0]) if s < len(wholes) or not narrow or q.metric.name in narrow]
             for s in range(len(samples))
         ]
-        alarmed = Alarmed([], [])
+        alarmed = Alarmed()
         shape = (len(samples), len(self.questions[0]), len(self.names))
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
         unseen, units = np.zeros((*shape, 2)), np.zeros(len(samples))
@@ -393,10 +391,14 @@ class Field:
             units[mine] = [draws.units(samples[s]) for s in mine]
 
             def measure_run(k: int, draws: Shared = draws, mine: list[int] = mine) -> Alarmed:
-                warned = Alarmed([], [])
+                warned = Alarmed()
                 for s in mine:
                     own = samples[s].of(self.columns[k])
-                    draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
+                    work = None
+                    if plan.bootstrap and s < len(wholes) == len(own) == 1:  # of repeated runs the standing is a mean
+                        work = draws.measurement(k, own[0], protocol)
+                        warned.own.update({(e.metric, self.names[k]): e for e in work.estimates(own[0])})
+                    draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k], work)
                     unseen[s, :, k] = [unseen_errors(prepared_for(q, own[0]), own) for q in self.questions[k]]
                     if s < len(wholes):
                         warned.look(self.names[k], own, self.questions[k])
@@ -408,6 +410,7 @@ class Field:
                 for _, warned in zip(each(range(len(self.names)), "runs"), done, strict=True):
                     alarmed.found.extend(warned.found)
                     alarmed.areas.extend(warned.areas)
+                    alarmed.own.update(warned.own)
         found = {
             (s, i): RankedSlice(
                 self.questions[0][i],
@@ -432,21 +435,6 @@ class Field:
     def _at_once(self) -> int:
         """How many runs are measured at a time: one per core if their arrays are large, because numpy then shares cores."""
         return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
-
-    def with_intervals(self, standings: list[RankedRun], plan: SamplingPlan, protocol: Protocol) -> list[RankedRun]:
-        """Return the standings with the interval of each run's own number over all trials, as `measure` gives it."""
-        if not plan.bootstrap:
-            return standings
-        own: dict[tuple[str, str], Estimate] = {}
-        for name, columns, questions in zip(self.names, self.columns, self.questions, strict=True):
-            samples = samples_of_runs(columns)
-            if len(samples) == 1:  # of repeated runs the standing is a mean, which has no interval here
-                work = Measurement(columns, [*questions], Draws.prepare(plan, columns, samples[0].rows), protocol)
-                own |= {(e.metric, name): e for e in work.estimates(samples[0])}
-        return [
-            replace(s, low=e.low, high=e.high) if (e := own.get((s.metric, s.run))) is not None else s
-            for s in standings
-        ]
 
     def wholes_of_runs(self) -> list[Together]:
         parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
@@ -473,10 +461,12 @@ def unseen_errors(question: PreparedMetric, samples: Sequence[Sample]) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class Alarmed:
-    """Warnings about single runs, and the interval of each run's AUC if it was computed."""
+    """Warnings about single runs, the interval of each run's AUC if it was computed, and the numbers of each run."""
 
-    found: list[str]
-    areas: list[tuple[float, float]]
+    found: list[str] = field(default_factory=list)
+    areas: list[tuple[float, float]] = field(default_factory=list)
+    own: dict[tuple[str, str], Estimate] = field(default_factory=dict)
+    """The number over all trials, as `measure` gives it, by metric and run."""
 
     def look(self, name: str, samples: list[Sample], questions: Sequence[PreparedMetric]) -> None:
         """Check the samples of a run."""
@@ -485,6 +475,13 @@ class Alarmed:
         )
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
             self.areas.append(area_interval(samples[0].steps))
+
+    def with_intervals(self, standings: list[RankedRun]) -> list[RankedRun]:
+        """Return the standings with the interval of each run's own number over all trials."""
+        return [
+            replace(s, low=e.low, high=e.high) if (e := self.own.get((s.metric, s.run))) is not None else s
+            for s in standings
+        ]
 
     def turned(self, runs: Field) -> list[str]:
         """Return the runs whose scores point the wrong way while those of another run point the right way."""
@@ -521,6 +518,8 @@ class Shared:
     runs: Field
     by_class: Stream | None
     free: Stream | None
+    own: Draws | None = None
+    """The draws of units, by which the own interval of each run is found too; None if trials are drawn."""
 
     @classmethod
     def of(cls, plan: SamplingPlan, runs: Field, whole: Together, most_blocks: int = MOST_BLOCKS) -> Shared:
@@ -529,9 +528,10 @@ class Shared:
             return cls(plan, runs, None, None)
         first, rows = runs.columns[0], np.concatenate([part.rows for part in whole.parts])
         if plan.unit:
-            drawn = Draws.prepare(plan, first, rows)
+            drawn = Draws.prepare(replace(plan, method="auto"), first, rows)
             assert drawn.unit is not None and drawn.weights is not None and drawn.free is not None
-            return cls(plan, runs, Stream(rows, drawn.unit, drawn.weights), Stream(rows, drawn.unit, drawn.free))
+            streams = Stream(rows, drawn.unit, drawn.weights), Stream(rows, drawn.unit, drawn.free)
+            return cls(plan, runs, *streams, drawn)
         asked = {q.metric.prevalence for q in runs.questions[0] if q.metric.interval}
         place = _random_order(first, rows, runs.key, plan.seed)
         both = [
@@ -552,15 +552,36 @@ class Shared:
             codes = [self.runs.columns[0].asked_codes(name)[0][rows] for name in self.plan.unit]
         return effective_units(*(unit_sizes(code, positive) for code in codes))
 
-    def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
-        """Compute numbers and replicates of one run on one sample, as the mean over repetitions."""
+    def measurement(self, k: int, sample: Sample, protocol: Protocol) -> Measurement:
+        """Return the measurement of one run by itself, on the draws of units that all runs share."""
+        columns = self.runs.columns[k]
+        draws = self.own.of_run(columns) if self.own else None
+        draws = draws or Draws.prepare(replace(self.plan, method="auto"), columns, sample.rows)
+        return Measurement(columns, [*self.runs.questions[k]], draws, protocol)
+
+    def fill(
+        self,
+        k: int,
+        samples: list[Sample],
+        asked: list[int],
+        values: Floats,
+        drawn: Floats,
+        measured: Measurement | None = None,
+    ) -> None:
+        """Compute numbers and replicates of one run on one sample, as the mean over repetitions.
+
+        `measured`: the run by itself; its replicates are these if units are drawn.
+        """
         questions = [prepared_for(q, samples[0]) for q in self.runs.questions[k]]
         for stream, kind in ((self.by_class, False), (self.free, True)):
             at = [i for i in asked if questions[i].metric.interval and questions[i].metric.prevalence == kind]
             if stream is None or not at:
                 continue
-            draws = stream.draws(self.plan, self.runs.columns[k])
-            parts = [draws.replicates([questions[i] for i in at], sample) for sample in samples]
+            if measured is not None and self.own is not None:
+                parts = [[measured.replicates[sample.name][i] for i in at] for sample in samples]
+            else:
+                draws = stream.draws(self.plan, self.runs.columns[k])
+                parts = [draws.replicates([questions[i] for i in at], sample) for sample in samples]
             for j, i in enumerate(at):
                 drawn[i] = np.mean([p[j] for p in parts], axis=0)
                 if self.runs.zero_undefined and questions[i].metric.zero:
