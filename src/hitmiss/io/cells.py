@@ -18,6 +18,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.weights import not_allowed
 from hitmiss.io.aliases import SYSTEM_PREFIX, says_probability
 from hitmiss.io.diagnostics import Diagnostics, quoted
+from hitmiss.io.frames import INEXACT, may_be_inexact
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.words import ABSENT, FALSE, flag, is_absent
 
@@ -58,24 +59,47 @@ def score_names(frame: pl.DataFrame) -> list[str]:
 def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Series]:
     """Convert a column to float64, bit for bit as Python's `float`, and mark rows that hold no number; empty is null.
 
-    A number that is too large for a float is none: 1e400 and 1e500 would both be infinite, and equal.
+    A number that is too large for a float is none: 1e400 and 1e500 would both be infinite, and equal. Nor is a whole
+    number of which a float would lose digits.
 
-    >>> numbers, wrong = to_numbers(pl.Series(["0.1", " -Infinity", "1_0", "nan", "", "1e400"]))
+    >>> numbers, wrong = to_numbers(pl.Series(["0.1", " -Infinity", "1_0", "nan", "", "1e400", "9007199254740993"]))
     >>> numbers.to_list(), wrong.to_list()
-    ([0.1, -inf, None, nan, None, None], [False, False, True, False, False, True])
+    ([0.1, -inf, None, nan, None, None, None], [False, False, True, False, False, True, True])
     """
     if texts.dtype != pl.String:
         return texts, texts.is_null() & False
     if decimal == ",":
         texts = texts.str.replace(",", ".", literal=True)
     numbers = texts.cast(pl.Float64, strict=False)
-    if not numbers.null_count() and not numbers.is_infinite().any():
+    if not numbers.null_count() and not may_be_inexact(numbers):
         return numbers, numbers.is_null()
     trimmed = texts.str.strip_chars()
     numbers = trimmed.cast(pl.Float64, strict=False)
     is_too_large = numbers.is_infinite().fill_null(False) & ~trimmed.str.contains(r"(?i)^[+-]?inf")
-    numbers = numbers.set(is_too_large, None)
+    numbers = numbers.set(is_too_large | _loses_digits(trimmed, numbers), None)
     return numbers, numbers.is_null() & (trimmed.str.len_bytes() > 0)
+
+
+WHOLE: Final = r"^[+-]?[0-9]+$"
+
+
+def _loses_digits(texts: pl.Series, numbers: pl.Series) -> pl.Series:
+    """Mark whole numbers, written without a point or an exponent, that a float does not hold exactly."""
+    is_large = ((numbers.abs() >= INEXACT) & numbers.is_finite() & texts.str.contains(WHOLE)).fill_null(False)
+    rows = is_large.arg_true()
+    lost = [int(text) != int(number) for text, number in zip(texts[rows], numbers[rows], strict=True)]
+    return is_large.scatter(rows, lost) if lost else is_large
+
+
+def _refuse_lost_digits(stack: LoadedRows, name: str, wrong: pl.Series, ledger: Diagnostics) -> pl.Series:
+    """Report whole numbers that would be rounded, since distinct ones could then tie; return the other wrong cells."""
+    is_whole = wrong & stack.frame[name].str.strip_chars().str.contains(WHOLE)
+    if is_whole.any():
+        what = f"{{n}} whole number{{s}} of {user_name(name)} with more digits than a float holds"
+        each = "a float would round it, and it could then equal another"
+        fix = "scale them, or write them as floats"
+        ledger.add("inexact-number", what, fix, stack.places(is_whole, name), stack.title(name), each)
+    return wrong & ~is_whole
 
 
 def numbers_of(
@@ -91,13 +115,14 @@ def numbers_of(
         return numbers, wrong
     if cells.dtype == pl.String and wrong.any():
         wrong &= ~cells.str.strip_chars().str.to_lowercase().is_in(list(absent))
-    if wrong.any() and (shares := _in_percent(cells, wrong, decimal)) is not None:
+    unread = _refuse_lost_digits(stack, name, wrong, ledger) if wrong.any() else wrong
+    if unread.any() and (shares := _in_percent(cells, unread, decimal)) is not None:
         ledger.notes.append(
             f"values of {quoted(stack.title(name))} in per cent were read as shares: {cells[0]} is {shares[0]:g}"
         )
         return shares, wrong & False
-    if wrong.any():
-        places = stack.places(wrong, name)
+    if unread.any():
+        places = stack.places(unread, name)
         what = what or f"{user_name(name)}{{s}}"
         fix = _fix_of([p.value or "" for p in places])
         ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is not a number")
@@ -251,7 +276,7 @@ def read_confidence(stack: LoadedRows, name: str, options: ReadSpec, ledger: Dia
         is_share = column.str.ends_with("%")
         numbers, wrong = to_numbers(column.str.strip_chars_end("% "), options.decimal_sign)
         absent = column.str.to_lowercase().is_in(list(ABSENT))
-        wrong &= ~absent
+        wrong = _refuse_lost_digits(stack, name, wrong & ~absent, ledger)
         if wrong.any():
             first = quoted(stack.places(wrong, name)[0].value)
             ledger.notes.append(

@@ -39,11 +39,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "these numbers need every row at once, and the rows read so far take {size:,.0f} MB",
         fix="raise {--memory?}, or give fewer rows",
     ),
-    "inexact-number": Entry(
-        ERROR,
-        "{lost:,} values of {column_name} are whole numbers of more than 15 digits, the first is {column}: they would be rounded",
-        fix="scale them, or write them as floats",
-    ),
     "not-utf8/column": Entry(
         ERROR, "the column {column_name} holds bytes that are not UTF-8 text", fix="write it as text"
     ),

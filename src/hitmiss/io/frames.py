@@ -84,19 +84,25 @@ def as_text_or_numbers(column: pl.Series, is_number: bool) -> pl.Series:
 
 def is_plain_number(kind: pl.DataType) -> bool:
     """Return whether every value of a type is a number that a float holds exactly."""
-    return kind.is_numeric() and kind not in (pl.Int64, pl.UInt64, pl.Int128)
+    return kind.is_float() or kind in (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16, pl.UInt32)
+
+
+INEXACT: Final = 2**53
+"""From here on a float does not hold every whole number."""
+
+
+def may_be_inexact(floats: pl.Series) -> bool:
+    """Return whether some number is so large that a float need not be what was written; an infinity is."""
+    least, most = floats.min(), floats.max()
+    return isinstance(least, float) and isinstance(most, float) and (most >= INEXACT or least <= -INEXACT)
 
 
 def _exact(column: pl.Series) -> pl.Series:
-    """Return numbers as floats; refuse integers that would lose digits, because distinct values could then tie."""
+    """Return numbers as floats; as text if digits could be lost, so that the rules of cells find where."""
     floats = column.cast(pl.Float64)
-    if column.dtype.is_integer() and not is_plain_number(column.dtype):
-        lost = (floats.cast(pl.Int128) != column.cast(pl.Int128)).fill_null(False)
-        if lost.any():
-            raise DataError.of(
-                "inexact-number", lost=int(lost.sum()), column_name=column.name, column=column.filter(lost)[0]
-            )
-    return floats
+    if is_plain_number(column.dtype) or not may_be_inexact(floats):
+        return floats
+    return column.cast(pl.String).fill_null("")
 
 
 def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop
-from hitmiss.io.frames import SAMPLE_ROWS
+from hitmiss.io.frames import SAMPLE_ROWS, may_be_inexact
 from hitmiss.io.source import Kinds, Row, SourceHead, Table, refuse_ragged
 
 COUNTED_BYTES: Final = 2**20
@@ -70,8 +70,8 @@ def read_even(
         may_be_short = bool(end.null_count() or (end.dtype == pl.String and (end == "").any()))
         if may_be_short and wanted:
             return None
-        # As text it can be told whether an infinity was written or a number such as 1e400, which no float holds.
-        if any(column.dtype.is_float() and column.is_infinite().any() for column in frame.iter_columns()):
+        # As text it can be told whether a number was written that no float holds, such as 1e400 or 2^53 + 1.
+        if any(column.dtype.is_float() and may_be_inexact(column) for column in frame.iter_columns()):
             return None
         if any(column.dtype == pl.Categorical and column.null_count() for column in frame.iter_columns()):
             return None  # an empty word is a word of its own as text, and none as a code

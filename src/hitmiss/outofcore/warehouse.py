@@ -18,10 +18,10 @@ from hitmiss.engine.natural_unit import natural_candidates
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.addresses import TableAddress
 from hitmiss.io.aliases import says_probability
-from hitmiss.io.cells import read_cells, score_rules
+from hitmiss.io.cells import read_cells, score_rules, to_numbers
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
 from hitmiss.io.diagnostics import Diagnostics, Finding, Place, Stop
-from hitmiss.io.frames import as_text_or_numbers, head_of
+from hitmiss.io.frames import INEXACT, as_text_or_numbers, head_of, may_be_inexact
 from hitmiss.io.join import SHOWN_IDS, conflict, differing, no_common_id, refuse_missing
 from hitmiss.io.labels import check_labels, understand
 from hitmiss.io.loaded import LoadedRows
@@ -209,13 +209,15 @@ class _Asking:
         told = understand(sorted(frame["label"].unique()), options.positive, options.negative, options.positive_value)
         words = [problem.word for problem in told.problems]
         has_nan = options.nan_rule == "refuse" and frame[SCORE].is_nan().any()
-        if not (words or has_nan):
+        lost = self._lost_digits(columns[SCORE]) if may_be_inexact(frame[SCORE]) else []
+        if not (words or has_nan or lost):
             return
         names = dict.fromkeys(("item", "label", SCORE))
         shown_columns = {n: columns[n] for n in names if n in columns}
         score = score_of(columns[SCORE])
         bad = [f"{score} IS NULL OR ISNAN({score})"] if has_nan else []
         bad += [f"{text_of(columns['label'])} IN ({', '.join(map(sql_text, words))})"] if words else []
+        bad += [f"{text_of(columns[SCORE])} IN ({', '.join(map(sql_text, lost))})"] if lost else []
         selected = ", ".join(f"{sql_name(theirs)} AS {sql_name(ours)}" for ours, theirs in shown_columns.items())
         found = self._answer(f"SELECT {selected} FROM {self.source} WHERE {' OR '.join(bad)} LIMIT {FAULTS}")
         found = pl.DataFrame([as_text_or_numbers(column, column.name == SCORE) for column in found])
@@ -227,6 +229,12 @@ class _Asking:
             check_labels(labels, "label", told, ledger)
         ledger.findings = [_without_rows(finding) for finding in ledger.findings]
         raise ledger.error()
+
+    def _lost_digits(self, column: str) -> list[str]:
+        """Return whole numbers, some of them, that the cast to floats rounds: distinct ones could then tie."""
+        asked = f"{text_of(column)} AS {sql_name(SCORE)} FROM {self.source} WHERE ABS({score_of(column)}) >= {INEXACT}"
+        texts = self._answer(f"SELECT DISTINCT {asked}")[SCORE]
+        return sorted(texts.filter(to_numbers(texts)[1]))[:FAULTS]
 
     def places(self, plain: str) -> tuple[list[Place], int]:
         """Return where the ids are that a statement finds, some of them, and how many there are."""
