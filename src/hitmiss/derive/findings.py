@@ -104,6 +104,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "chosen-on-same-data/recalibration": Entry(
         WARNING, "recalibration: optimistic, {n} of {total} trials were also fitted on"
     ),
+    "confidence-derived": Entry(
+        NOTE, "no confidence is stated: it is the probability of the decided class, the score or 1 − the score"
+    ),
     "old-threshold": Entry(NOTE, "calibration: {what}"),
     "unscored-left-out/fit": Entry(NOTE, "calibration: {n} trials without a score were left out of the fit"),
     "scores-reversed/fit": Entry(

@@ -27,6 +27,7 @@ from hitmiss.core.results import Results, prefixed
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
+from hitmiss.derive.confidences import with_confidence
 from hitmiss.engine.columns import Columns, OneClassColumns
 from hitmiss.engine.comparability import Breach, breaches, unchecked
 from hitmiss.engine.compared_gaps import compared_gaps
@@ -420,6 +421,7 @@ def compare(
     )
     if isinstance(metrics, Design):
         design = metrics.alone(design, Design(bootstrap=1000, contest=ComparisonRules()))
+    a, b = (with_confidence(run, design.metrics) for run in (a, b))
     return compare_design(a, b, design, names)
 
 

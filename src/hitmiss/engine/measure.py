@@ -26,6 +26,7 @@ from hitmiss.core.results import (
 from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
+from hitmiss.derive.confidences import with_confidence
 from hitmiss.engine.averages import by_slices, gap_rows
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
 from hitmiss.engine.derived import derived_rows
@@ -120,7 +121,7 @@ def measure(
     )
     if isinstance(metrics, Design):
         design = metrics.alone(design, Design(gap="none"))
-    return measure_design(trials, design, remarks)
+    return measure_design(with_confidence(trials, design.metrics), design, remarks)
 
 
 def usual_metrics(runs: Sequence[Trials]) -> tuple[str, ...]:

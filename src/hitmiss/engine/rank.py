@@ -40,6 +40,7 @@ from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.core.weights import refuse_sampling
+from hitmiss.derive.confidences import with_confidence
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
 from hitmiss.engine.comparability import breaches_of, facts, unchecked_of
 from hitmiss.engine.compare import compare_design, digest, turned, unused_unit, with_sides
@@ -134,7 +135,7 @@ def compare_all(
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
     )
-    return rank_design(trials, asked)
+    return rank_design({name: with_confidence(run, asked.metrics) for name, run in trials.items()}, asked)
 
 
 def _named(runs: object) -> dict[str, TrialsLike | Results]:

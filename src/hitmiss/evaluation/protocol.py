@@ -347,15 +347,22 @@ def _used(design: Design) -> tuple[list[str], list[str]]:
 
 
 def decided(trials: Trials, design: Design) -> Trials:
-    """Decide trials at the threshold of a design; that of a protocol does not replace decisions in the data."""
-    protocol = design.protocol
-    if design.threshold is None:
-        return trials
-    if protocol is not None and design.threshold == protocol.threshold and "decision" in trials.frame.columns:
-        return trials
-    from hitmiss.derive.decisions import at_threshold
+    """Decide trials at the threshold of a design; that of a protocol does not replace decisions in the data.
 
-    return at_threshold(trials, design.threshold, design.threshold_origin)
+    The metrics that the caller names find the confidences that they need in declared probabilities.
+    """
+    protocol, threshold = design.protocol, design.threshold
+    is_own = protocol is not None and threshold == protocol.threshold and "decision" in trials.frame.columns
+    if threshold is not None and not is_own:
+        from hitmiss.derive.decisions import at_threshold
+
+        trials = at_threshold(trials, threshold, design.threshold_origin)
+    named = [text for text in (*design.metrics, *_required(design, trials)[0]) if text not in design.rules.derived]
+    if not named:
+        return trials
+    from hitmiss.derive.confidences import with_confidence
+
+    return with_confidence(trials, named)
 
 
 def with_frozen_threshold(design: Design, development: Trials, at: str | None) -> Design:
