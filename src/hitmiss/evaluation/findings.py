@@ -22,7 +22,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "say at which threshold the old classifier flags", fix="give {--threshold 0.8}, or one for each group"
     ),
     "audit-column": Entry(ERROR, "{name} has no column {column!r}, or several for it; there are {columns}"),
-    "audit-cell": Entry(ERROR, "{name}, row {row}, column {column}: {value!r} is not what stands there"),
+    "audit-cell": Entry(ERROR, "{name}, row {row}, column {column}: {value!r} cannot be read"),
     "audit-stratum-twice": Entry(ERROR, "{name}, row {row}: this stratum was listed before"),
     "audit-unknown-stratum": Entry(ERROR, "{name}, row {row}: the population has no such stratum ({stratum})"),
     "audit-labels": Entry(
