@@ -72,7 +72,7 @@ def _print(seen: Examination) -> None:
     for role in ("runs", "slices"):
         for name, found in fit(dict[str, dict[str, object]], summary.get(role, {})).items():
             printing.out(f"{role[:-1]} {name}: {_values(found)}")
-    for note in fit(list[str], summary["notes"]):
+    for note in fit(list[object], summary["notes"]):  # sentences that keep their findings
         printing.out(f"note: {note}")
     for fault in seen.faults:
         printing.out(f"{fault.kind}: {fault}")
