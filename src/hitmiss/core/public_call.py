@@ -15,6 +15,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 READING = tuple(ColumnKeywords.__annotations__)
 """Keywords that say what the columns of a table are, wherever a table is taken for trials."""
+COLUMN_KEYWORDS = "Unpack[ColumnKeywords]"
+"""How a function's `**reading` is annotated that takes these and no other."""
 
 
 def public(function: Callable[P, T], name: str) -> Callable[P, T]:
@@ -25,17 +27,19 @@ def public(function: Callable[P, T], name: str) -> Callable[P, T]:
     """
 
     shape = inspect.signature(function)
+    takes_columns = any(p.annotation == COLUMN_KEYWORDS for p in shape.parameters.values())
 
     @wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> T:
         try:
-            for word in keywords.keys() - shape.parameters.keys() if "reading" in shape.parameters else ():
+            for word in keywords.keys() - shape.parameters.keys() if takes_columns else ():
                 if word not in READING:
                     near = nearest(word, shape.parameters)
                     raise TypeError(f"unknown keyword {word!r}{f'; did you mean {near!r}?' if near else ''}")
             shape.bind(*arguments, **keywords)
         except TypeError as error:
-            takes = tuple(word for own in shape.parameters for word in (READING if own == "reading" else (own,)))
+            own = ((p.name,) if p.annotation != COLUMN_KEYWORDS else READING for p in shape.parameters.values())
+            takes = tuple(word for words in own for word in words)
             raise UsageError.of("bad-call", name=name, error=error, parameters=takes) from None
         try:
             made = function(*arguments, **keywords)
