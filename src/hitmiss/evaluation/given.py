@@ -101,8 +101,10 @@ def refuse_arrays(keywords: Mapping[str, object]) -> None:
 
 
 def _is_names(value: object) -> bool:
-    """Return whether a value is a short list, whose parts may be lists of names themselves."""
-    return isinstance(value, list | tuple) and len(value) <= MOST_NAMES
+    """Return whether a value is a list of texts that never repeats, or a short one, whose parts may be lists of names."""
+    if not isinstance(value, list | tuple):
+        return False
+    return len(value) <= MOST_NAMES or (all(isinstance(v, str) for v in value) and len({*value}) == len(value))
 
 
 def _is_array(value: object) -> bool:
