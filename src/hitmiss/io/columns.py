@@ -86,10 +86,12 @@ def resolve(
         known = _target_names(names, options) if ours == "target" else layout.aliases[ours]
         columns = Columns(names, rows, file, frozenset(found.values()), role, layout)
         at = _claim(ours, columns, known, options, ledger)
-        if ours == "score" and at is not None and not is_settled and _holds_words(rows, at):
-            at = None  # a column called `score` with high and low in it is none
+        words = at if ours == "score" and at is not None and not is_settled and _holds_words(rows, at) else None
+        at = None if words is not None else at  # a column called `score` with high and low in it is none
         if at is None and not is_settled and ours in PUBLISHED:
             at = _claim_published(ours, columns, ledger)
+        if at is None and "decision" not in found:
+            at = words  # nothing else answers: its cells are refused, each by its row
         if ours == "label" and at is not None and any(row[at][:2] == '{"' for row in rows[:1] if at < len(row)):
             at = None  # an object, whose fields are named by their paths
         if at is not None:
