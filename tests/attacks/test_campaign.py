@@ -352,8 +352,10 @@ def test_groups_have_their_mean_and_their_worst(trials: Trials) -> None:
     macro_auc = results.one("macro_auc", **run)
     class_mean = next(e for e in results if e.metric == "roc_auc" and e.run == run and e.average == "macro")
     assert class_mean.value == pytest.approx(macro_auc.value)
-    # Other draws, and the mean of slices counts the patients of each class: fewer degrees of freedom, so lower.
-    assert (class_mean.low, class_mean.high) == pytest.approx((macro_auc.low, macro_auc.high), abs=0.08)
+    # Other draws, and the mean of slices counts the patients of each class: fewer degrees of freedom, so wider.
+    (low, high), (lower, upper) = ((e.low or 0.0, e.high or 0.0) for e in (macro_auc, class_mean))
+    assert lower <= low < macro_auc.value < min(high, upper) and upper == pytest.approx(high, abs=0.01)
+    assert high - low < upper - lower < 1.5 * (high - low)
     with pytest.raises(UsageError, match="cannot be combined"):
         measure_attacks(trials, by=["target,sex"])
 

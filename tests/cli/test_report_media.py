@@ -113,7 +113,7 @@ def test_media_that_is_nowhere_is_a_usage_error(tmp_path: Path, capsys: pytest.C
         )
         == 2
     )
-    assert "there is no none to take sounds" in capsys.readouterr().err
+    assert "there is no folder or file of media none" in capsys.readouterr().err
 
 
 def test_attacks_from_signals_to_a_report(tmp_path: Path) -> None:

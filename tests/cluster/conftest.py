@@ -10,7 +10,7 @@ import pytest
 
 from hitmiss.cluster.ray import Cluster, joined
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "detect")]
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "detection")]
 from ray_nodes import Nodes  # noqa: E402  # found by the line above
 
 

@@ -104,7 +104,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "C1": (
         "kill -9: nothing acknowledged is lost or doubled, and a resumed run ends with the same scores",
         (
-            "detect/test_loop.py::test_killed_anywhere_the_run_ends_with_the_same_scores",
+            "detection/test_loop.py::test_killed_anywhere_the_run_ends_with_the_same_scores",
             "review/test_killed.py::test_killed_again_and_again",
         ),
     ),
@@ -115,7 +115,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "C3": (
         "a full disk: exit 5 with a sentence, what was there before is untouched, by every verb that writes",
         (
-            "test_artifacts.py::test_a_full_disk_leaves_the_old_file",
+            "core/test_artifacts.py::test_a_full_disk_leaves_the_old_file",
             "faults/test_io_calls.py::test_a_fault_leaves_nothing_torn",
             "llm/test_hostile.py::test_a_full_disk",
         ),
@@ -123,7 +123,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "C4": (
         "two processes on one run: the second names the first, or joins",
         (
-            "detect/test_loop.py::test_two_processes_share_one_run",
+            "detection/test_loop.py::test_two_processes_share_one_run",
             "cli/test_detect.py::test_a_folder_in_use_and_a_changed_configuration",
         ),
     ),
@@ -131,16 +131,16 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
         "Ctrl-C and SIGTERM: written, noted, exit 130",
         (
             "cli/test_endings.py::test_an_interrupt_is_130",
-            "detect/test_loop.py::test_terminated_the_run_is_interrupted_and_goes_on",
+            "detection/test_loop.py::test_terminated_the_run_is_interrupted_and_goes_on",
         ),
     ),
     "C6": (
         "a resumed run with another model, weights, code or data is refused with the difference",
         (
-            "detect/test_loop.py::test_a_resumed_run_must_be_the_same_run",
-            "detect/test_pinning.py::test_a_resumed_run_refuses_changed_code_beside_the_detector",
-            "detect/test_pinning.py::test_weights_beside_an_onnx_graph_are_pinned",
-            "detect/test_pinning.py::test_a_run_does_not_go_on_over_other_files",
+            "detection/test_loop.py::test_a_resumed_run_must_be_the_same_run",
+            "detection/test_pinning.py::test_a_resumed_run_refuses_changed_code_beside_the_detector",
+            "detection/test_pinning.py::test_weights_beside_an_onnx_graph_are_pinned",
+            "detection/test_pinning.py::test_a_run_does_not_go_on_over_other_files",
         ),
     ),
     "C7": (
@@ -161,7 +161,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "C9": (
         "files of other versions are refused by their number",
         (
-            "test_results.py::test_another_schema_is_refused",
+            "core/test_results.py::test_another_schema_is_refused",
             "verifying/test_verify.py::test_shorter_digests_of_older_versions_are_read_and_no_shorter_ones",
         ),
     ),
@@ -192,14 +192,14 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "S2": (
         "formulas in sheets are defused",
         (
-            "report/test_exports.py::test_csv_defuses_formulas_and_raw_is_exact",
-            "report/test_exports.py::test_workbooks_hold_numbers_and_texts_but_no_formula",
+            "reports/test_exports.py::test_csv_defuses_formulas_and_raw_is_exact",
+            "reports/test_exports.py::test_workbooks_hold_numbers_and_texts_but_no_formula",
         ),
     ),
     "S3": (
         "paths that lead out of a folder are refused, those that a received run names too",
         (
-            "report/test_media.py::test_paths_that_lead_out_of_the_folder_are_refused",
+            "reports/test_media.py::test_paths_that_lead_out_of_the_folder_are_refused",
             "cli/test_report_media.py::test_a_run_shows_nothing_that_lies_outside_it",
             "review/test_choosing.py::test_no_path_leads_out",
         ),
@@ -208,15 +208,15 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
         "nothing is unpickled",
         (
             "review/test_choosing.py::test_arrays_are_never_unpickled",
-            "scale/test_typed_sources.py::test_files_of_other_kinds_are_called_what_they_are",
+            "outofcore/test_typed_sources.py::test_files_of_other_kinds_are_called_what_they_are",
         ),
     ),
     "S5": ("YAML: no aliases, no tags, bounded", ("toxicity/test_config.py::test_a_bomb_of_aliases_does_not_go_off",)),
     "S6": (
         "archives, tables, arrays, pictures and sounds that unfold without an end are not unfolded",
         (
-            "scale/test_typed_sources.py::test_files_that_unfold_beyond_reason",
-            "test_artifacts.py::test_archives_that_unfold_beyond_reason_are_not_unfolded",
+            "outofcore/test_typed_sources.py::test_files_that_unfold_beyond_reason",
+            "core/test_artifacts.py::test_archives_that_unfold_beyond_reason_are_not_unfolded",
             "io/test_media.py::test_a_bomb_is_not_unfolded",
             "review/test_choosing.py::test_bombs_are_refused",
         ),
@@ -244,13 +244,13 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
         "private data leaves only as asked",
         (
             "cli/test_report_verb.py::test_static_and_private_reports",
-            "report/test_media.py::test_no_samples_and_redacted_texts_show_no_media",
+            "reports/test_media.py::test_no_samples_and_redacted_texts_show_no_media",
         ),
     ),
     "S12": (
         "texts cannot steer a terminal",
         (
-            "report/test_tables.py::test_values_from_files_cannot_steer_the_terminal",
+            "reports/test_tables.py::test_values_from_files_cannot_steer_the_terminal",
             "faults/test_compare_faults.py::test_ids_cannot_play_with_the_terminal",
         ),
     ),
@@ -262,12 +262,12 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     "I1": (
         "every edit of results, comparisons and runs is noticed, by every verb that reads them",
         (
-            "test_artifacts.py::test_every_edit_of_results_is_noticed",
-            "test_artifacts.py::test_every_edit_of_a_comparison_is_noticed",
-            "test_artifacts.py::test_every_edit_of_a_run_is_noticed",
-            "test_artifacts.py::test_every_verb_notices_edits_of_other_runs",
+            "core/test_artifacts.py::test_every_edit_of_results_is_noticed",
+            "core/test_artifacts.py::test_every_edit_of_a_comparison_is_noticed",
+            "core/test_artifacts.py::test_every_edit_of_a_run_is_noticed",
+            "core/test_artifacts.py::test_every_verb_notices_edits_of_other_runs",
             "runs/test_store.py::test_every_changed_byte_of_a_finished_run_is_seen",
-            "test_signatures.py::test_what_a_command_writes_is_signed_and_verified",
+            "core/test_signatures.py::test_what_a_command_writes_is_signed_and_verified",
         ),
     ),
 }

@@ -145,10 +145,10 @@ def test_slices_of_one_class_say_what_to_do_and_do_it(
     words = ["score", str(table), "-m", "eer", "--by", column, "--positive", "real"]
     assert run(words) == 0
     said = "".join(capsys.readouterr())
-    assert "every slice holds one class only" in said and f"{option} {column}" in said
+    assert "each slice has one class" in said and f"{option} {column}" in said
     assert run([*words, option, column]) == 0
     said = "".join(capsys.readouterr())
-    assert "holds one class only" not in said
+    assert "each slice has one class" not in said
     trials = hm.read(table, positive="real")
     label, score, own = trials.label, trials.score, np.asarray(trials.frame[column])
     found = measure_trials(

@@ -302,7 +302,7 @@ def test_whole_numbers_that_a_float_cannot_tell_apart_are_named(least: int, is_w
 def test_the_order_of_rows_changes_no_interval_of_any_function() -> None:
     """`eer_threshold` has no form of its own: each replicate is drawn row by row."""
     rng = np.random.default_rng(4)
-    label, score = np.arange(60) % 2, np.round(rng.normal(size=60) + np.arange(60) % 2, 1)
+    label, score = np.arange(60) % 2, rng.normal(size=60) + np.arange(60) % 2
     order = rng.permutation(60)
     found = [
         [(e.value, e.low, e.high) for e in measure(hm.Trials.of(y, s), ["eer_threshold"], bootstrap=40)]

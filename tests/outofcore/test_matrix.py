@@ -33,6 +33,7 @@ DRAWING = {
     "two units": ("--bootstrap", "15", "--unit", "speaker,attack"),
 }
 MEASURING = {
+    "nothing": (),
     "protocol": ("-p", "asvspoof5"),
     "llr": ("-p", "asvspoof5", "--score-kind", "llr"),
     "metrics": ("-m", "eer", "-m", "min_dcf(p_target=0.5)", "-m", "roc_auc", "-m", "eer(ties=interpolated)"),
@@ -54,7 +55,6 @@ REFUSED = {
     "calibration": ("-p", "asvspoof5", "--calibrate-on", "x.tsv"),
     "calibration error": ("-m", "ece"),
     "whole files": ("-p", "toxicity"),
-    "nothing": (),
     "by label": ("-p", "asvspoof5", "--by", "label"),
     "latin": ("-p", "asvspoof5", "--encoding", "latin-1"),
     "one replicate": ("-p", "asvspoof5", "--bootstrap", "1"),

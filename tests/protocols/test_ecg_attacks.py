@@ -257,9 +257,9 @@ def test_kinds_of_models() -> None:
     assert predict_proba_batch(keras, x).shape == (3, 5) and set(keras.verbose) == {0}
     np.testing.assert_allclose(predict_proba_batch(Estimator(), x), 0.25)
     np.testing.assert_allclose(predict_proba_batch(lambda X: X.mean(axis=1), x), 0.25)
-    with pytest.raises(DataError, match="to give probabilities"):
+    with pytest.raises(DataError, match="must be probabilities"):
         predict_proba_batch(lambda X: X.sum(axis=1) - 9, x)
-    with pytest.raises(DataError, match="one row per record"):
+    with pytest.raises(DataError, match="one row for each"):
         predict_proba_batch(lambda X: X[:1].mean(axis=1), x)
     with pytest.raises(UsageError, match="not a model"):
         predict_proba_batch(7, x)

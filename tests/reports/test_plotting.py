@@ -66,7 +66,7 @@ def test_what_has_no_curve_says_so() -> None:
     bare = Results((Estimate("eer", 0.1),))
     with pytest.raises(UsageError, match="do not know their trials"):
         bare.plot.det()
-    with pytest.raises(DataError, match="no risk_coverage figure"):
+    with pytest.raises(DataError, match="there is no risk_coverage"):
         trials().plot.risk_coverage()
     with pytest.raises(UsageError, match="measure the attacks first"):
         trials().plot.robustness()

@@ -252,7 +252,7 @@ def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
         Library(tmp_path, fs=100.0).kind_of("evil.npy")
     assert not marker.exists()
     np.save(tmp_path / "words.npy", np.array(["a", "b"]))
-    with pytest.raises(DataError, match="not numbers"):
+    with pytest.raises(DataError, match="must hold numbers"):
         Library(tmp_path, fs=100.0).kind_of("words.npy")
     np.save(tmp_path / "good.npy", np.zeros((500, 12)))
     assert Library(tmp_path, fs=100.0).kind_of("good.npy") == "ecg"

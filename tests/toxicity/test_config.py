@@ -40,11 +40,11 @@ def test_sections_about_training_are_let_be(tmp_path: Path) -> None:
         ("data: {languages: [en, 1]}", "write them in quotes"),
         ("data: 1\ndata: 2", "duplicate key"),
         ("a: &x [1]\nb: *x", "aliases"),
-        ("a: !!python/object/apply:os.system [id]", "not YAML"),
+        ("a: !!python/object/apply:os.system [id]", "not a YAML file"),
         ("- a\n- b", "mapping of names"),
         ("a: [", "line 1"),
         ("a: " + "[" * 50 + "]" * 50, "nested deeper"),
-        ("\ta: 1", "not YAML"),
+        ("\ta: 1", "not a YAML file"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(tmp_path: Path, text: str, said: str) -> None:

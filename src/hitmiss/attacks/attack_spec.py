@@ -47,7 +47,7 @@ class AttackSpec(Spec):
     ('I', 'II')
     >>> AttackSpec(batch=0)
     Traceback (most recent call last):
-    hitmiss.core.errors.UsageError: batch is at least 1; found 0
+    hitmiss.core.errors.UsageError: batch must be 1 or more; found 0
     """
 
     _form, _option = "attack", "option"

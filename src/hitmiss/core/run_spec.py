@@ -27,7 +27,7 @@ class RunSpec(Spec):
     True
     >>> RunSpec(limit=0)
     Traceback (most recent call last):
-    hitmiss.core.errors.UsageError: limit must be greater than 0; found 0
+    hitmiss.core.errors.UsageError: limit must be above 0; found 0
     """
 
     _form, _option = "run", "run option"
