@@ -223,9 +223,10 @@ def metric_of(text: str) -> Metric | None:
     ('minDCF', None)
     """
     try:
-        return find_metric(parse(text).name)
+        name = known_name(parse(text).name)
     except UsageError:
         return None
+    return _made("metric", name) if name in _entries["metric"] else None
 
 
 def known_name(name: str) -> str:

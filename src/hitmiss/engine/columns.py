@@ -19,7 +19,6 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.text_codes import is_text
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats import sketch
 from hitmiss.stats.delong import RocSteps, placements
@@ -27,7 +26,8 @@ from hitmiss.stats.enough_units import (
     Sizes,
     unit_sizes,
 )
-from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.base import Form, Functional
+from hitmiss.stats.judged import Judged
 from hitmiss.stats.units import (
     UnitSample,
 )
@@ -163,6 +163,11 @@ class Sample:
     def score(self) -> Floats:
         """Its scores."""
         return self._own(self.columns.score)
+
+    @cached_property
+    def numbers(self) -> dict[Functional, float]:
+        """The cache of its numbers by form: averages and intervals ask for them again."""
+        return {}
 
     @cached_property
     def ordered(self) -> tuple[Floats, Floats]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.engine.columns import Sample
-from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats.forms.trials import OfColumns, OfTerms, OfWeights
+from hitmiss.stats.judged import Judged
 from hitmiss.stats.random import Random
 from hitmiss.stats.replicates import count_replicates, trial_draws
 from hitmiss.stats.units import weighted_totals

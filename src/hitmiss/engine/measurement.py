@@ -112,8 +112,9 @@ class Measurement:
             return replace(row, value=None, note=why_undefined(sample, question))
         found = choose_interval(question.form, self.drawn(sample, index), self.draws.plan)
         notes = filter(None, (few(sample) if question.labelled else None, found.note))
-        row = replace(row, low=found.low, high=found.high, method=found.method)
-        return replace(row, value=float(value), note=joined(*notes))
+        return replace(
+            row, value=float(value), low=found.low, high=found.high, method=found.method, note=joined(*notes)
+        )
 
     def _is_zeroed(self, question: PreparedMetric) -> bool:
         return self.protocol.zero_undefined and question.metric.zero

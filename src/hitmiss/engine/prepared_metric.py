@@ -32,5 +32,7 @@ class PreparedMetric:
         return str(MetricSpec.of(self.metric.name, **self.settings))
 
     def value(self, sample: Sample) -> float:
-        """Return the number of a sample."""
-        return self.form.measure(sample)
+        """Return the number of a sample, which is computed once."""
+        if self.form not in sample.numbers:
+            sample.numbers[self.form] = self.form.measure(sample)
+        return sample.numbers[self.form]

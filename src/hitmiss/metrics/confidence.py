@@ -22,6 +22,7 @@ from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_weight
 from hitmiss.metrics.counts import outcome
+from hitmiss.stats.judged import Judged
 from hitmiss.stats.random import Random
 
 Closed = Literal["left", "right"]
@@ -53,31 +54,6 @@ def judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     weights = check_weight(weight, len(stated))
     right = (happened == 0) | (happened == 3)
     return Tally.of(right[used], stated[used], None if weights is None else weights[used])
-
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Answered trials by confidence, ascending: how many were right and wrong at each, and the number of all trials.
-
-    Counts may have further axes in front, with one entry per replicate.
-    """
-
-    confidence: Floats
-    right: Floats
-    wrong: Floats
-    n_all: float | Floats
-
-    @classmethod
-    def of(cls, tally: Tally, n_all: float = 0.0) -> Judged:
-        """Return the content of a tally of `judged` trials."""
-        return cls(
-            tally.score, tally.positive_counts.astype(np.float64), tally.negative_counts.astype(np.float64), n_all
-        )
-
-    @property
-    def n(self) -> Floats:
-        """The number of answered trials with a confidence."""
-        return np.asarray(self.right.sum(axis=-1) + self.wrong.sum(axis=-1))
 
 
 def per_trial(total: float | Floats, n: float | Floats) -> Floats:

@@ -19,7 +19,8 @@ from hitmiss.core.rates import PartialEstimate
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import check_weight
-from hitmiss.metrics.confidence import Judged, judged, per_trial
+from hitmiss.metrics.confidence import judged, per_trial
+from hitmiss.stats.judged import Judged
 
 OF_CONFIDENCES: Final = ("ece", "smooth_ece", "brier_confidence", "aurc")
 """What several sources of confidence are compared by."""
