@@ -24,7 +24,6 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS
 from hitmiss.evaluation.protocol import Protocol, read_trials
 from hitmiss.io.addresses import source_shown
-from hitmiss.protocols.toxicity import read_run
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
 
@@ -106,6 +105,8 @@ def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
 def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], spec: ReadSpec) -> Trials:
     folder, colon, tag = path.rpartition(":")
     if protocol and protocol.reader and colon and Path(folder).is_dir():
+        from hitmiss.protocols.toxicity import read_run
+
         return read_run(folder, tag, list(languages) or None, spec=spec)
     _refuse_results(path)
     return read_trials(path, key, protocol, spec)

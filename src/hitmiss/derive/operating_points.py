@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from scipy.special import bdtr
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import resolve
@@ -109,6 +108,8 @@ def guaranteed_threshold(
     >>> guaranteed_threshold(t, "fpr", 0.05).threshold, guaranteed_threshold(t, "recall", 0.9).threshold
     (99.0, 104.0)
     """
+    from scipy.special import bdtr  # slow to import, and needed only here
+
     if rate not in RATES or not 0.0 < limit < 1.0 or not 0.0 < level < 1.0:
         raise UsageError.of("bad-guarantee", rate=rate, limit=limit)
     is_upper = rate == FALSE_ALARMS

@@ -25,8 +25,8 @@ from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import Shown, explain, shown
 from hitmiss.metrics.attack_families import AGAINST_STRENGTH, CHANGES, NORMS
 from hitmiss.reports.displays.robustness import RobustnessDisplay
-from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.grids import Grid, Row, groupings
+from hitmiss.reports.evaluations import Evaluation
+from hitmiss.reports.grids import RUN, Grid, Row, groupings
 from hitmiss.reports.heat import HeatMap, heat_map
 from hitmiss.reports.media_finder import MediaFinder
 from hitmiss.reports.summary import Summary

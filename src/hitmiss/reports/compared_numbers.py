@@ -8,7 +8,7 @@ from typing import Final
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.comparison import Difference
 from hitmiss.findings.wording import PLACES
-from hitmiss.reports.evaluations import RUN
+from hitmiss.reports.grids import RUN
 from hitmiss.reports.table_style import PAGE, bracketed
 
 

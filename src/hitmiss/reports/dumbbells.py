@@ -13,8 +13,8 @@ from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import PLACES, explain
-from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.grids import groupings
+from hitmiss.reports.evaluations import Evaluation
+from hitmiss.reports.grids import RUN, groupings
 from hitmiss.reports.table_style import PAGE
 
 MARGIN: Final = 0.05

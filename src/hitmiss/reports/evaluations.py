@@ -17,14 +17,12 @@ from hitmiss.engine.signature import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import TriageExtras
 from hitmiss.reports.displays.display import Display
-from hitmiss.reports.grids import is_campaign, runs
+from hitmiss.reports.grids import RUN, is_campaign, runs
 from hitmiss.reports.item_texts import Rationales, Texts
 from hitmiss.reports.media_finder import MediaFinder
 from hitmiss.reports.pictures import Picture, runs_of
 from hitmiss.verdicts.stability import TRIAL, pooled
 
-RUN: Final = "run"
-"""The run column that distinguishes runs of several files."""
 FEW_RUNS: Final = 4
 """Maximum number of runs that are shown one by one in the order of their files; of more, the best come first."""
 MOST_TABLED: Final = 6

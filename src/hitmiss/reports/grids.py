@@ -8,6 +8,9 @@ from typing import Final
 
 from hitmiss.core.results import Estimate, Results
 
+RUN: Final = "run"
+"""The run column that distinguishes runs of several files."""
+
 
 def runs(results: Results) -> list[dict[str, str]]:
     """Return the runs in the results, in order; summaries over runs are not runs."""

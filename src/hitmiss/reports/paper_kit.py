@@ -19,9 +19,9 @@ from hitmiss.core.tex import tex
 from hitmiss.core.text import escape_invisible
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import explain, figure, interval, is_share, places
-from hitmiss.reports.evaluations import RUN, Evaluation
+from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.exports import verdict_of
-from hitmiss.reports.grids import groupings, runs
+from hitmiss.reports.grids import RUN, groupings, runs
 from hitmiss.reports.heat import heat_map
 from hitmiss.reports.latex import Float, latex_figure, latex_table, latex_verdict
 from hitmiss.reports.plate import Plate

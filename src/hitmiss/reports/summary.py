@@ -11,7 +11,8 @@ from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import PER_CENT, Shown, explain, is_share, shown
-from hitmiss.reports.evaluations import RUN, Evaluation
+from hitmiss.reports.evaluations import Evaluation
+from hitmiss.reports.grids import RUN
 
 TILES: Final = 5
 MOST_RANKS: Final = 6

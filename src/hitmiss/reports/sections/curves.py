@@ -12,8 +12,9 @@ from hitmiss.reports.displays.display import numbers_of, plate_of
 from hitmiss.reports.displays.kinds import KINDS
 from hitmiss.reports.displays.lines import PlateOptions
 from hitmiss.reports.displays.robustness import RobustnessDisplay
-from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation
+from hitmiss.reports.evaluations import FEW_RUNS, Evaluation
 from hitmiss.reports.explorer import explorer
+from hitmiss.reports.grids import RUN
 from hitmiss.reports.options import Context
 from hitmiss.reports.pictures import costs_of
 from hitmiss.reports.readings import Reading

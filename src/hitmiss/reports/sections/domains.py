@@ -17,8 +17,8 @@ from hitmiss.reports import campaigns
 from hitmiss.reports.displays.display import numbers_of
 from hitmiss.reports.displays.histogram import HistogramDisplay, histogram_plate
 from hitmiss.reports.dumbbells import dumbbells
-from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.grids import Grid, Row, by_slice, groupings, runs
+from hitmiss.reports.evaluations import Evaluation
+from hitmiss.reports.grids import RUN, Grid, Row, by_slice, groupings, runs
 from hitmiss.reports.heat import HeatMap, heat_map
 from hitmiss.reports.options import Context
 from hitmiss.reports.plate import GuideLine

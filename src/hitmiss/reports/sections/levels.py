@@ -8,8 +8,8 @@ from typing import Final
 from hitmiss.findings.wording import explain
 from hitmiss.metrics.drift import PAIRED_RATES
 from hitmiss.reports.displays.robustness import RobustnessDisplay
-from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.grids import groupings
+from hitmiss.reports.evaluations import Evaluation
+from hitmiss.reports.grids import RUN, groupings
 from hitmiss.reports.options import Context
 from hitmiss.reports.readings import LEVELS, Reading
 from hitmiss.reports.section import FiguresBlock, FigureView, Section
