@@ -23,6 +23,7 @@ HEAVY = {
     "transformers",
     "art",
     "llm",
+    "mcp",
     "review",
     "cluster",
     "remote",

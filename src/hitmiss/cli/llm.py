@@ -27,6 +27,9 @@ PROMPT = (
 )
 VARY = "A setting and its values, each a run of its own, as temperature=0,0.7; may be repeated."
 
+TOOL = "With --tools: a function of yours, offered as a tool; may be repeated."
+MCP = "With --tools: an MCP server whose tools are offered (a command or an address); may be repeated."
+
 
 def llm(
     dataset: Annotated[Path, opt(DATASET, READING, metavar="FILE", common=True)],
@@ -37,6 +40,8 @@ def llm(
     tools: Annotated[
         Literal["both", "tools", "no-tools"], opt("With which tools the models are asked.", common=True)
     ] = "no-tools",
+    tool: Annotated[list[str] | None, opt(TOOL, metavar="FILE:FUNCTION")] = None,
+    mcp: Annotated[list[str] | None, opt(MCP, metavar="COMMAND")] = None,
     trials: Annotated[int, opt("How often each item is asked.", common=True)] = 1,
     metrics_output: Annotated[Path | None, METRICS_OUTPUT] = None,
     api_key_env: Annotated[str | None, opt(KEY, metavar="NAME")] = None,
@@ -102,7 +107,9 @@ def llm(
     shown = read_items(examples, root=root, question=question) if examples is not None else []
     words = [path.read_text(encoding="utf-8") for path in prompt or ()]
     named = {path.stem: text for path, text in zip(prompt or (), words, strict=True)}
-    plan = _plan(items, models, tools, trials, asking, named, shown, vary or [], canaries, opened)
+    plan = _plan(
+        items, models, tools, trials, asking, named, shown, vary or [], canaries, opened, tool or [], mcp or []
+    )
     if dry_run:
         _emit_estimate(estimate_run(plan, read_prices(prices), run or output.with_suffix(".run"), running), json)
         return
@@ -165,25 +172,34 @@ def _plan(
     vary: list[str],
     canaries: int,
     opened: Mapping[str, Model],
+    own: list[str],
+    servers: list[str],
 ) -> CallPlan:
     from hitmiss.core.errors import UsageError
     from hitmiss.llm.canaries import make_canaries
-    from hitmiss.llm.plan import CallPlan, matrix, modes_of
+    from hitmiss.llm.mcp_servers import describe
+    from hitmiss.llm.plan import CallPlan, kinds_with_tools, matrix, modes_of
     from hitmiss.llm.prompts import Prompts
     from hitmiss.llm.question import Question
+    from hitmiss.llm.tools.own import open_tools
 
     if canaries and not items[0].label:
         raise UsageError.of("no-labels/option", option="--canaries")
     question = Question.of(asking)
     words = {name: Prompts.of(text, question, examples) for name, text in prompts.items()}
     first = next(iter(words.values()), Prompts.of(None, question, examples))
-    own = [name for name in models if name not in opened]
+    own_tools = open_tools(own)
+    described = describe(servers, [tool.name for tool in own_tools])
+    asked = [name for name in models if name not in opened]
     several = words if len(words) > 1 else {"": first}
-    variants = matrix(own, several, asking, _varied(vary)) if len(words) > 1 or vary else {}
+    variants = matrix(asked, several, asking, _varied(vary)) if len(words) > 1 or vary else {}
     names = [name for model in models for name in ([n for n, v in variants.items() if v.model == model] or [model])]
     identities = {name: model.identity for name, model in opened.items()}
-    tested = make_canaries(items, canaries, question)
-    return CallPlan(items, names, modes_of(tools), trials, asking, first, tested, identities, variants)
+    modes = modes_of(tools)
+    tested = make_canaries(items, canaries, question, kinds_with_tools(modes, bool(own or servers)))
+    return CallPlan(
+        items, names, modes, trials, asking, first, tested, identities, variants, own_tools=own_tools, servers=described
+    )
 
 
 def _varied(texts: list[str]) -> dict[str, list[object]]:

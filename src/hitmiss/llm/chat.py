@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hitmiss.llm.transcript import Turn
@@ -58,11 +58,12 @@ class Reply:
 
 @dataclass(frozen=True)
 class BoundTool:
-    """A tool, bound to the item of a conversation."""
+    """A tool, bound to the item of a conversation; `takes` is the JSON schema of what the model gives to it."""
 
     name: str
     about: str
-    call: Callable[[], Awaitable[str]]
+    call: Callable[..., Awaitable[str]]
+    takes: Mapping[str, object] = field(default_factory=dict)
 
 
 class Dialogue(Protocol):

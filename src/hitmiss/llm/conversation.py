@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from hitmiss.detection.detector import need
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.chat import BoundTool, ChatModel, Dialogue, Message, Reply, picture_part, sound_part, text_part
 from hitmiss.llm.items import Item
 from hitmiss.llm.ledger import Asking, asking
+from hitmiss.llm.mcp_servers import connected
 from hitmiss.llm.outcomes import outcome_of
 from hitmiss.llm.parsers import LENIENT, parse_record
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prompts import DESCRIBED, REPAIR, STRUCTURING, VISION, as_data
 from hitmiss.llm.sound import to_send
-from hitmiss.llm.tools import BY_KIND, ToolCall, call_tool
+from hitmiss.llm.tools import BY_KIND, Tool, ToolCall, call_tool
+from hitmiss.llm.tools.own import call_own
 from hitmiss.llm.transcript import failed_calls
 from hitmiss.llm.wire import Sent, listen
 
@@ -52,13 +56,7 @@ class Conversation:
             messages = self._messages(self._rules, [text_part(DESCRIBED), text_part(as_data(looked.text))])
         else:
             messages = self._messages(self._rules, self._content(data), self.how.prompts.examples)
-        self.wire = listen()
-        self.talk = asked.begin(messages, self._tools(data) if self.call.use_tools else [])
-        for left in range(self.how.settings.max_iterations - 1, -1, -1):
-            reply = await self._ask(self.talk, with_tools=left > 0)
-            if not reply.has_calls or not left:
-                break
-            await self.talk.run_tools()
+        talk, reply = await self._reasoned(asked, messages, data)
         if "structuring" in self.roles:
             told["raw"] = reply.text
             formed = await self._in_role("structuring", STRUCTURING, [text_part(as_data(reply.text))])
@@ -66,9 +64,21 @@ class Conversation:
         record = self._record(reply)
         if self.how.settings.repair and outcome_of(record) == "unparsed":
             told["first_answer"] = record["answer"]
-            self.talk.say(self.how.prompts.rules(text=REPAIR))
-            record = self._record(await self._ask(self.talk, with_tools=False))
+            talk.say(self.how.prompts.rules(text=REPAIR))
+            record = self._record(await self._ask(talk, with_tools=False))
         return {**record, **told}
+
+    async def _reasoned(self, asked: ChatModel, messages: list[Message], data: bytes) -> tuple[Dialogue, Reply]:
+        """Have the agent answer, with or without tools."""
+        self.wire = listen()
+        async with self._tools(data) as tools:
+            talk = self.talk = asked.begin(messages, tools)
+            for left in range(self.how.settings.max_iterations - 1, -1, -1):
+                reply = await self._ask(talk, with_tools=left > 0)
+                if not reply.has_calls or not left:
+                    break
+                await talk.run_tools()
+        return talk, reply
 
     async def _ask(self, talk: Dialogue, *, with_tools: bool, role: str = "agent") -> Reply:
         """Send one request, and keep what comes back; requests of all roles are noted in the same list."""
@@ -158,20 +168,32 @@ class Conversation:
         self.sent = sent if example is None else self.sent
         return [told, sound_part(form, sound)]
 
-    def _tools(self, data: bytes) -> list[BoundTool]:
-        return [BoundTool(t.name, t.about, _bound(self, t.name, data)) for t in BY_KIND.get(self.call.item.kind, ())]
+    @asynccontextmanager
+    async def _tools(self, data: bytes) -> AsyncIterator[list[BoundTool]]:
+        """Offer the tools of the item's kind, the user's own, and those of MCP servers, which run while this lasts."""
+        if not self.call.use_tools:
+            yield []
+            return
+        item = self.call.item
+        tools = [self._bound(t, partial(call_tool, t.name, data, self.cache)) for t in BY_KIND.get(item.kind, ())]
+        tools += [self._bound(t, partial(call_own, t, item)) for t in self.plan.own_tools]
+        if not self.plan.servers:
+            yield tools
+            return
+        async with connected(list(self.plan.servers), self.tool_calls.append, item.order) as others:
+            yield [*tools, *others]
 
+    def _bound(self, tool: Tool, call: Callable[..., ToolCall]) -> BoundTool:
+        """Return a tool bound to this item; it runs in a thread, so that other conversations continue."""
 
-def _bound(conversation: Conversation, name: str, data: bytes) -> Callable[[], Awaitable[str]]:
-    """Return a tool bound to this item; it runs in a thread, so that other conversations continue."""
+        async def look(**arguments: object) -> str:
+            anyio = need("anyio", "llm")
+            found = await anyio.to_thread.run_sync(partial(call, arguments) if tool.is_own else call)
+            self.tool_calls.append(found)
+            order = {"note": self.call.item.order} if self.call.item.order else {}
+            return json.dumps({**found.result, **order}, ensure_ascii=False)
 
-    async def look() -> str:
-        anyio = need("anyio", "llm")
-        found = await anyio.to_thread.run_sync(call_tool, name, data, conversation.cache)
-        conversation.tool_calls.append(found)
-        return json.dumps(found.result, ensure_ascii=False)
-
-    return look
+        return BoundTool(tool.name, tool.about, look, tool.takes)
 
 
 def _added(replies: Sequence[Reply]) -> dict[str, int]:

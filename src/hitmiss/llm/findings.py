@@ -38,8 +38,18 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "inspect-stopped": Entry(ERROR, "inspect_ai stopped: {why}; what was answered is kept, go on with {--resume}"),
     "bad-models": Entry(ERROR, "{--models?} takes one or more different names without `|`; found {models}"),
     "tools-without-media": Entry(
-        ERROR, "there are tools for pictures and sounds, and the dataset has neither", fix="ask with {--tools no-tools}"
+        ERROR,
+        "there are tools for pictures and sounds, and the dataset has neither",
+        fix="ask with {--tools no-tools}, or offer your own ({--tool?}, {--mcp?})",
     ),
+    "tools-unused": Entry(
+        ERROR,
+        "{--tool?} and {--mcp?} offer tools, and the models are asked without",
+        fix="add {--tools tools} or {--tools both}",
+    ),
+    "not-a-tool": Entry(ERROR, "{text} cannot be a tool: {why}"),
+    "tool-twice": Entry(ERROR, "two tools are called {name}: a model could not tell which it calls", fix="rename one"),
+    "mcp-unavailable": Entry(ERROR, "the MCP server {server} does not answer: {why}"),
     "bad-prices": Entry(ERROR, '{path_name}: prices look like ["model"], input = 1.25, output = 10'),
     "bad-prices/missing": Entry(ERROR, "{name}: {model} has no price for {kind}"),
     "bad-prices/value": Entry(ERROR, "{name}: {model}: {kind} = {value!r} is no price of {KINDS}"),
@@ -68,7 +78,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-items": Entry(ERROR, "{path_name} holds no item"),
     "changed-item": Entry(ERROR, "the file of item {id} has changed since the dataset was read"),
     "unreadable-file/item": Entry(ERROR, "the file of item {id} cannot be read: {strerror}"),
-    "no-canaries": Entry(ERROR, "canaries are made of pictures and texts; there are none"),
+    "no-canaries": Entry(
+        ERROR, "canaries are made of pictures and texts, and with {--tools tools} of sounds; there are none"
+    ),
     "bad-canaries": Entry(ERROR, "{--canaries?} takes 0 or more"),
     "unusable-rows": Entry(ERROR, "{file}: {n:rows} of the dataset cannot be used"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import need
@@ -27,10 +27,9 @@ class InspectModel:
 
     def begin(self, messages: Sequence[Message], tools: Sequence[BoundTool] = ()) -> InspectDialogue:
         """Begin a conversation, with a transcript of its own."""
-        transcript, tool = need("inspect_ai.log._transcript", "llm"), need("inspect_ai.tool", "llm")
+        transcript = need("inspect_ai.log._transcript", "llm")
         transcript.init_transcript(transcript.Transcript())  # of this conversation alone, and gone with it
-        offered = [tool.ToolDef(t.call, name=t.name, description=t.about, parameters=tool.ToolParams()) for t in tools]
-        return InspectDialogue(self, [_message(message) for message in messages], offered)
+        return InspectDialogue(self, [_message(message) for message in messages], [_offered(tool) for tool in tools])
 
     async def aclose(self) -> None:
         """Close its connections."""
@@ -102,6 +101,16 @@ def _reply(output: ModelOutput, seconds: float, is_cached: bool) -> Reply:
         bool(output.choices and output.message.tool_calls),
         [(token.token, token.logprob) for token in logprobs.content] if logprobs is not None else (),
     )
+
+
+def _offered(tool: BoundTool) -> ToolDef:
+    module = need("inspect_ai.tool", "llm")
+
+    async def call(**kwargs: Any) -> str:  # inspect_ai passes all arguments through to a function of this form
+        return await tool.call(**kwargs)
+
+    takes = module.ToolParams.model_validate(dict(tool.takes))
+    return module.ToolDef(call, name=tool.name, description=tool.about, parameters=takes)
 
 
 def _message(message: Message) -> ChatMessage:

@@ -50,6 +50,8 @@ class Item:
     file: str = ""
     data: bytes | None = field(default=None, repr=False)
     meta: Mapping[str, object] = field(default_factory=dict)
+    order: str = ""
+    """Of a canary: the instruction that every result of a tool carries."""
 
     def load(self) -> bytes:
         """Return the bytes as they were when the dataset was read; refuse a file that has changed since."""

@@ -60,6 +60,9 @@ class CallPlan:
     canaries: Sequence[Item] = ()
     detectors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     variants: Mapping[str, Variant] = field(default_factory=dict)
+    own_tools: Sequence[Tool] = ()
+    servers: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """MCP servers whose tools are offered, with what they said of them."""
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -69,7 +72,10 @@ class CallPlan:
         alone = [name for name in self.models if name in self.detectors]
         if alone and self.settings.roles:
             raise UsageError.of("one-role", alone=alone[0])
-        if True in self.modes and not self.tools and set(self.models) - set(self.detectors):
+        has_own = bool(self.own_tools or self.servers)
+        if has_own and True not in self.modes:
+            raise UsageError.of("tools-unused")
+        if True in self.modes and not (self.tools or has_own) and set(self.models) - set(self.detectors):
             raise UsageError.of("tools-without-media")
 
     def variant(self, name: str) -> Variant:
@@ -93,7 +99,7 @@ class CallPlan:
 
     @property
     def tools(self) -> list[Tool]:
-        """The tools that are offered: none, or those for the kinds of items in the dataset."""
+        """The built-in tools that are offered: none, or those for the kinds of items in the dataset."""
         return [tool for kind in self.kinds for tool in BY_KIND.get(kind, ())] if True in self.modes else []
 
     @cached_property
@@ -122,7 +128,7 @@ class CallPlan:
     def calls(self) -> list[Call]:
         """Return every question, in the order of asking: all models about one item, then about the next; last, canaries."""
         asked = [Call(m, t, k, item) for k in range(self.trials) for item in self.items for m, t in self.cells]
-        tested = [Call(m, t, 0, item, True) for item in self.canaries for m, t in self.cells]
+        tested = [Call(m, t, 0, i, True) for i in self.canaries for m, t in self.cells if t or not i.order]
         return asked + tested
 
     @property
@@ -150,7 +156,14 @@ class CallPlan:
             "thresholds": list(self.settings.thresholds) if self.detectors else None,
             "cache": self.settings.cache_state,
             **self._roles(),
+            **self._offered(),
         }
+
+    def _offered(self) -> dict[str, object]:
+        """Return what pins the user's own tools, and those of MCP servers."""
+        own = {tool.name: tool.identity for tool in self.own_tools}
+        servers = {name: dict(about) for name, about in self.servers.items()}
+        return {**({"own_tools": own} if own else {}), **({"mcp": servers} if servers else {})}
 
     def _roles(self) -> dict[str, object]:
         """Return the models of further roles, and what pins each."""
@@ -185,3 +198,12 @@ def modes_of(text: str) -> tuple[bool, ...]:
     if text not in MODES:
         raise UnknownName("way to use tools", text, ("both", "tools", "no-tools"))
     return MODES[text]
+
+
+def kinds_with_tools(modes: Sequence[bool], has_own: bool) -> set[str]:
+    """Return the kinds of items about which a model is offered tools.
+
+    >>> sorted(kinds_with_tools((True,), False)), kinds_with_tools((False,), False)
+    (['audio', 'image'], set())
+    """
+    return (set(BY_KIND) | ({"text"} if has_own else set())) if True in modes else set()

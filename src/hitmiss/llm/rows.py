@@ -20,7 +20,7 @@ from hitmiss.llm.prices import Prices
 from hitmiss.llm.prompts import ROLES
 from hitmiss.runs.store import Run
 
-PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "pillow", "numpy")
+PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "mcp", "pillow", "numpy")
 NO_TOKENS: Final = "the model is not a language model and has no tokens"
 
 

@@ -239,7 +239,8 @@ def completion(body: Mapping[str, object], seen: Seen, gullible: bool) -> dict[s
         ]
         return _completion(body, seen, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
     item = seen.data
-    order = COMMAND.search(item) or COMMAND.search(seen.text.encode()) if gullible else None
+    read = b"\n".join([item, seen.text.encode(), *(_said_by_tools(body))])
+    order = COMMAND.search(read) if gullible else None
     if order is not None:
         obeyed = {"verdict": order[1].decode().lower(), "confidence": 1.0, "rationale": "The item asked for it."}
         return said(body, seen, json.dumps(obeyed))
@@ -301,6 +302,10 @@ def _evidence(body: Mapping[str, object], results: Mapping[str, Mapping[str, obj
     return found
 
 
+def _said_by_tools(body: Mapping[str, object]) -> list[bytes]:
+    return [json.dumps(m.get("content")).encode() for m in objects_in(body, "messages") if m.get("role") == "tool"]
+
+
 def judge(
     item: bytes, evidence: Evidence | None = None, *, temperature: float = 0.0, draw: int = 1
 ) -> dict[str, object]:
@@ -323,7 +328,7 @@ def _log_odds(item: bytes, evidence: Evidence | None) -> tuple[float, str]:
     if evidence and "sound_spectrum" in evidence:
         height = fit(float, evidence["sound_spectrum"].get("highest_over_half_rate") or 0.0)
         return 8.0 * (0.8 - height), f"the sound ends at {height:.2f} of half its sample rate"
-    if evidence:
+    if evidence and "noise_residual" in evidence:
         noise, power = evidence.get("noise_residual", {}), evidence.get("frequency_spectrum", {})
         right, slope = fit(float, noise.get("correlation_right") or 0.0), fit(float, power.get("slope") or -3.2)
         return 12.0 * (right - 0.05) + 1.5 * (-3.25 - slope), f"correlation {right:.3f}, slope {slope:.2f}"

@@ -15,13 +15,19 @@ from hitmiss.llm.tools.sounds import sound_container, sound_levels, sound_spectr
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool: its description for the model, its function, its parameters, and the version of its computation."""
+    """A tool: its description for the model, its function, its parameters, and the version of its computation.
+
+    A tool of the user's own (`is_own`) gets the item and not its bytes, and arguments that the model gives: `takes` is
+    their JSON schema. Nothing is known of what else its results depend on, so they are not kept.
+    """
 
     name: str
     about: str
-    function: Callable[..., dict[str, object]]
+    function: Callable[..., object]
     parameters: Mapping[str, object] = field(default_factory=dict)
-    version: int = 1
+    version: int | str = 1
+    takes: Mapping[str, object] = field(default_factory=dict)
+    is_own: bool = False
 
     @property
     def identity(self) -> dict[str, object]:
@@ -109,7 +115,7 @@ def call_tool(name: str, data: bytes, cache: ToolCache | None = None) -> ToolCal
     if known is not None:
         return ToolCall(name, known, time.perf_counter() - began, cached=True)
     try:
-        result = tool.function(data, **tool.parameters)
+        result: Mapping[str, object] = tool.function(data, **tool.parameters)  # type: ignore[assignment]
     except DataError as error:
         return ToolCall(name, {"error": str(error)}, time.perf_counter() - began, cached=False)
     seconds = time.perf_counter() - began
