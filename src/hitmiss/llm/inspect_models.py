@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import need
@@ -106,7 +106,7 @@ def _reply(output: ModelOutput, seconds: float, is_cached: bool) -> Reply:
 def _offered(tool: BoundTool) -> ToolDef:
     module = need("inspect_ai.tool", "llm")
 
-    async def call(**kwargs: Any) -> str:  # inspect_ai passes all arguments through to a function of this form
+    async def call(**kwargs: object) -> str:  # inspect_ai passes all arguments through to a function of this form
         return await tool.call(**kwargs)
 
     takes = module.ToolParams.model_validate(dict(tool.takes))

@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.detection.detector import need
@@ -17,6 +17,9 @@ from hitmiss.llm.addresses import checked_address
 from hitmiss.llm.chat import BoundTool
 from hitmiss.llm.tools import ToolCall
 from hitmiss.llm.tools.own import require_own_names
+
+if TYPE_CHECKING:
+    from inspect_ai.tool import MCPServer, ToolDef
 
 Note = Callable[[ToolCall], None]
 
@@ -63,22 +66,24 @@ async def _tools_of(server: str) -> list[BoundTool]:
         return tools
 
 
-def _open(server: str) -> Any:
+def _open(server: str) -> MCPServer:
     """Return a server as inspect_ai opens it: an address, or a command."""
     tool = need("inspect_ai.tool", "llm")
     need("mcp", "mcp")
     if server.startswith(("http://", "https://")):
-        return tool.mcp_server_http(url=checked_address(server, "--mcp")[0])
+        opened: MCPServer = tool.mcp_server_http(url=checked_address(server, "--mcp")[0])
+        return opened
     command, *arguments = shlex.split(server)
-    return tool.mcp_server_stdio(command=command, args=arguments)
+    started: MCPServer = tool.mcp_server_stdio(command=command, args=arguments)
+    return started
 
 
-def _bound(tool: Any, note: Note, order: str) -> BoundTool:
+def _bound(tool: ToolDef, note: Note, order: str) -> BoundTool:
     takes = tool.parameters.model_dump(exclude_none=True)
     return BoundTool(tool.name, tool.description, _noted(tool, note, order), takes)
 
 
-def _noted(tool: Any, note: Note, order: str) -> Callable[..., Awaitable[str]]:
+def _noted(tool: ToolDef, note: Note, order: str) -> Callable[..., Awaitable[str]]:
     async def call(**arguments: object) -> str:
         began = time.perf_counter()
         said = _text(await tool.tool(**arguments))  # a call that fails is in the transcript, with its error

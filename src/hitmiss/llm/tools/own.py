@@ -13,7 +13,7 @@ import inspect
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, get_type_hints
+from typing import Final, get_type_hints
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.opening import find_object
@@ -87,7 +87,7 @@ def call_own(tool: Tool, item: Item, arguments: Mapping[str, object]) -> ToolCal
     """Call a function with an item; its errors are results that the model sees and the row keeps."""
     began = time.perf_counter()
     try:
-        said: Any = tool.function(item, **arguments)
+        said = tool.function(item, **arguments)
         result = dict(said) if isinstance(said, Mapping) else {"result": said}
         json.dumps(result, allow_nan=False)
     except Exception as error:  # the user's own code
