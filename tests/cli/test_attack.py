@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.simulate.graphs import ecg_graph
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
@@ -19,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("ecg")
     simulate(200, 0, "train").save(here / "train.npz")
     simulate(18, 0, "test").save(here / "test.npz")
-    assert train(here, as_onnx=False).endswith("detector.py:detector")
+    assert train(here).endswith("detector.py:detector")
     return here
 
 
@@ -142,7 +143,7 @@ def test_the_documented_command_on_an_onnx_model(
     import torch
 
     torch.set_num_threads(1)
-    ConvBaseline.load(folder / "detector.npz").save_onnx(tmp_path / "model.onnx")
+    ecg_graph(ConvBaseline.load(folder / "detector.npz"), tmp_path / "model.onnx")
     typed = f"attack --detector {tmp_path}/model.onnx --data {folder}/test.npz --family band_noise --family smooth_adv --strengths 0.1 0.2 0.35 0.5 --output {tmp_path}/run/"
     assert run(typed.split()) == 0
     assert run(["score", f"{tmp_path}/run/", "-p", "ecg-attacks", "--json"]) == 0

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.simulate.graphs import ecg_graph
 
 from hitmiss.cli.main import run
 from hitmiss.simulate.ecg import simulate
@@ -44,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("odd")
     simulate(120, 0, "train").save(here / "train.npz")
     simulate(N, 0, "test").save(here / "test.npz")
-    train(here, as_onnx=False)
+    train(here)
     (here / "models.py").write_text(MODELS.format(path=str(here / "detector.npz")))
     return here
 
@@ -194,7 +195,7 @@ def test_a_graph_for_a_fixed_number_of_records(folder: Path, tmp_path: Path) -> 
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     pytest.importorskip("torch")
-    ConvBaseline.load(folder / "detector.npz").save_onnx(tmp_path / "any.onnx")
+    ecg_graph(ConvBaseline.load(folder / "detector.npz"), tmp_path / "any.onnx")
     graph, scores = onnx.load(tmp_path / "any.onnx"), []
     for size in (None, 1, 3):
         made = onnx.ModelProto()

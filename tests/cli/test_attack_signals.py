@@ -45,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     here = tmp_path_factory.mktemp("ecg")
     simulate(150, 0, "train").save(here / "train.npz")
     simulate(18, 0, "test").save(here / "test.npz")
-    train(here, as_onnx=False)
+    train(here)
     (here / "slow.py").write_text(SLOW.format(path=str(here / "detector.npz")))
     return here
 

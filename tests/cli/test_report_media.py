@@ -119,7 +119,7 @@ def test_media_that_is_nowhere_is_a_usage_error(tmp_path: Path, capsys: pytest.C
 def test_attacks_from_signals_to_a_report(tmp_path: Path) -> None:
     simulate(120, 0, "train").save(tmp_path / "train.npz")
     simulate(16, 0, "test").save(tmp_path / "test.npz")
-    train(tmp_path, as_onnx=False)
+    train(tmp_path)
     data = ["--detector", f"{tmp_path / 'detector.py'}:detector", "--data", str(tmp_path / "test.npz")]
     families = ["--family", "band_noise(beta=3)", "--family", "lead_loss", "--strengths", "0.5", "1"]
     assert run(["attack", *data, *families, "-o", str(tmp_path / "run")]) == 0

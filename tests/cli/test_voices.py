@@ -21,7 +21,7 @@ pytest.importorskip("av", reason="the extra audio is not installed")
 def voices(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A small corpus and its detector."""
     folder = write(tmp_path_factory.mktemp("voices"), share=0.02)
-    return folder, train(folder, as_onnx=False)
+    return folder, train(folder)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.simulate.graphs import ecg_graph
 
 from hitmiss.attacks.leads import violation
 from hitmiss.attacks.peaks import detect_r_peaks
@@ -46,7 +47,7 @@ def test_some_patients_come_twice_with_the_same_diagnosis() -> None:
 def test_a_classifier_learns_them(tmp_path: Path) -> None:
     folder = write(tmp_path, share=0.02)
     assert "SIMULATED" in (folder / "README.txt").read_text()
-    assert train(folder, as_onnx=False) == trained(folder) == f"{folder / 'detector.py'}:detector"
+    assert train(folder) == trained(folder) == f"{folder / 'detector.py'}:detector"
     model, test = ConvBaseline.load(folder / "detector.npz"), simulate(200, 5, "other")
     proba = model.predict(test.x)
     assert np.mean([roc_auc(test.y[:, k], proba[:, k]) for k in range(5)]) > 0.9
@@ -63,7 +64,7 @@ def test_torch_and_onnx_twins(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     some = simulate(60, 0, "train")
     model = ConvBaseline.fit(some.x, some.y)
-    model.save_onnx(tmp_path / "m.onnx")
+    ecg_graph(model, tmp_path / "m.onnx")
     expected = model.outputs(some.x[:8])
     np.testing.assert_allclose(open_detector(str(tmp_path / "m.onnx")).outputs(some.x[:8]), expected, atol=1e-3)
     turned = torch.from_numpy(np.ascontiguousarray(some.x[:8].transpose(0, 2, 1), dtype=np.float32))

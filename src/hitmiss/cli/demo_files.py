@@ -141,7 +141,7 @@ def voice_files(root: Path) -> None:
     from hitmiss.simulate.voice_detector import train
     from hitmiss.simulate.voices import write
 
-    train(write(root / "voices", share=SMALL), as_onnx=False)
+    train(write(root / "voices", share=SMALL))
 
 
 def ecg_files(root: Path) -> None:
@@ -149,7 +149,7 @@ def ecg_files(root: Path) -> None:
     from hitmiss.simulate.ecg import write
     from hitmiss.simulate.ecg_detector import train
 
-    train(write(root / "demo/ecg_small", share=SMALL), as_onnx=False)
+    train(write(root / "demo/ecg_small", share=SMALL))
 
 
 FILES: dict[str, Callable[[Path], object]] = {

@@ -18,7 +18,7 @@ from hitmiss.core.sorting import Array
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.detector import Base, Batch, need
 from hitmiss.simulate.ecg import CLASSES, FS
-from hitmiss.simulate.saved_detectors import GraphStep, Place, digest_of_arrays, save_detector, write_graph
+from hitmiss.simulate.saved_detectors import digest_of_arrays, save_detector
 from hitmiss.stats.logistic import fit_logistic
 from hitmiss.stats.random import noise_generator
 
@@ -123,21 +123,6 @@ class ConvBaseline(Base):
             numbers = {name: stored[name] for name in ("filters", "offset", "weight", "bias")}
             return cls(**numbers, labels=tuple(map(str, stored["classes"])))
 
-    def save_onnx(self, path: str | Path) -> None:
-        """Write it as one ONNX graph: `ecg` (record × sample × lead) to `logits` (record × class)."""
-        steps: list[GraphStep] = [
-            ("Transpose", ["ecg"], "turned", {"perm": [0, 2, 1]}),
-            ("Conv", ["turned", "filters", "offset"], "raw", {"strides": [STRIDE]}),
-            ("Relu", ["raw"], "answers", {}),
-            ("ReduceMean", ["answers"], "mean", {"axes": [2], "keepdims": 0}),
-            ("ReduceMax", ["answers"], "highest", {"axes": [2], "keepdims": 0}),
-            ("Concat", ["mean", "highest"], "features", {"axis": 1}),
-            ("Gemm", ["features", "weight", "bias"], "logits", {}),
-        ]
-        constants = {"filters": self.filters, "offset": self.offset, "weight": self.weight, "bias": self.bias}
-        ecg: Place = ("ecg", ["record", "sample", self.filters.shape[1]])
-        write_graph(path, self.name, ecg, ("logits", ["record", len(self.bias)]), steps, constants, self.labels or ())
-
 
 def _pieces(x: F32, seed: int) -> F32:
     """Return pieces of records, without their mean and with norm 1: filter × lead × sample."""
@@ -148,9 +133,9 @@ def _pieces(x: F32, seed: int) -> F32:
     return np.ascontiguousarray(cut / (np.linalg.norm(cut, axis=(1, 2), keepdims=True) + 1e-6), dtype=np.float32)
 
 
-def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
-    """Train on `train.npz` of a folder and return the text for `--detector`; saved as ONNX if possible."""
+def train(folder: str | Path) -> str:
+    """Train on `train.npz` of a folder and return the text for `--detector`."""
     folder = Path(folder)
     with np.load(folder / "train.npz") as stored:
         model = ConvBaseline.fit(stored["x"], stored["y"])
-    return save_detector(folder, model, data="train.npz", verb="attack", as_onnx=as_onnx)
+    return save_detector(folder, model, data="train.npz", verb="attack")

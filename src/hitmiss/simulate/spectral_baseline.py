@@ -2,8 +2,7 @@
 
 Per clip: the level is removed; for 40 bands evenly spaced up to half the sample rate, the features are the mean, the
 spread and the mean frame-to-frame change of the log energies; a logistic regression uses these 120 numbers. It is a
-baseline and a part for tests and demos: it needs numpy to run, scikit-learn to train, and exports to ONNX as one graph
-from samples to logits.
+baseline and a part for tests and demos, and needs numpy alone.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import Base, Batch, arrays_of
-from hitmiss.simulate.saved_detectors import GraphStep, digest_of_arrays, write_graph
+from hitmiss.simulate.saved_detectors import digest_of_arrays
 from hitmiss.stats.logistic import fit_logistic
-
-if TYPE_CHECKING:
-    pass
 
 F32 = NDArray[np.float32]
 FRAME: Final = 400
@@ -117,46 +113,3 @@ class SpectralBaseline(Base):
         if not {"weight", "bias"} <= set(stored) or stored["bias"].size != 1:
             raise DataError.of("unreadable-file", name=Path(path).name)
         return cls(_f32(stored["weight"]), float(stored["bias"].item()))
-
-    def save_onnx(self, path: str | Path) -> None:
-        """Write it as one ONNX graph: `audio` (clip × sample) to `logits` (clip × [fake, real])."""
-        cosine, sine = kernels()
-        constants: dict[str, NDArray[np.generic]] = {
-            "cosine": cosine[:, None], "sine": sine[:, None], "bank": filterbank(), "floor": np.array(FLOOR),
-            "one": np.array([1]), "two": np.array([2]), "zero": np.array([0]), "minus_one": np.array([-1]),
-            "far": np.array([2**31]), "weight": np.stack([-self.weight, self.weight], axis=1) / 2,
-            "bias": _f32([-self.bias / 2, self.bias / 2]),
-        }  # fmt: skip
-        write_graph(path, self.name, ("audio", ["clip", "sample"]), ("logits", ["clip", 2]), STEPS, constants)
-
-
-STEPS: Final[Sequence[GraphStep]] = (
-    ("Mul", ["audio", "audio"], "squared", {}),
-    ("ReduceMean", ["squared"], "power0", {"axes": [1], "keepdims": 1}),
-    ("Add", ["power0", "floor"], "power1", {}),
-    ("Sqrt", ["power1"], "level", {}),
-    ("Div", ["audio", "level"], "even", {}),
-    ("Unsqueeze", ["even", "one"], "channel", {}),
-    ("Conv", ["channel", "cosine"], "re", {"strides": [HOP]}),
-    ("Conv", ["channel", "sine"], "im", {"strides": [HOP]}),
-    ("Mul", ["re", "re"], "re2", {}),
-    ("Mul", ["im", "im"], "im2", {}),
-    ("Add", ["re2", "im2"], "power", {}),
-    ("MatMul", ["bank", "power"], "banded", {}),
-    ("Add", ["banded", "floor"], "floored", {}),
-    ("Log", ["floored"], "bands", {}),
-    ("ReduceMean", ["bands"], "mean", {"axes": [2], "keepdims": 1}),
-    ("Sub", ["bands", "mean"], "centred", {}),
-    ("Mul", ["centred", "centred"], "centred2", {}),
-    ("ReduceMean", ["centred2"], "variance", {"axes": [2], "keepdims": 1}),
-    ("Sqrt", ["variance"], "spread", {}),
-    ("Slice", ["bands", "one", "far", "two"], "later", {}),
-    ("Slice", ["bands", "zero", "minus_one", "two"], "earlier", {}),
-    ("Sub", ["later", "earlier"], "step", {}),
-    ("Abs", ["step"], "moved", {}),
-    ("ReduceMean", ["moved"], "change", {"axes": [2], "keepdims": 1}),
-    ("Concat", ["mean", "spread", "change"], "column", {"axis": 1}),
-    ("Squeeze", ["column", "two"], "features", {}),
-    ("Gemm", ["features", "weight", "bias"], "logits", {}),
-)  # fmt: skip
-"""The same arithmetic as `features`, with ONNX operators."""
