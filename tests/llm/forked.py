@@ -11,8 +11,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+from tests.llm.faulty import StandIn
+
 from hitmiss.cli.main import run
-from hitmiss.llm.standin import StandIn
 
 
 def command(dataset: Path, server: StandIn, out: Path, *more: str) -> list[str]:

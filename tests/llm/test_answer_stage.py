@@ -12,10 +12,10 @@ from llm_parts import rows_of
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done
+from tests.llm.faulty import StandIn
 
 from hitmiss.llm.items import read_items
 from hitmiss.llm.parsers import PARSERS
-from hitmiss.llm.standin import StandIn
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
 

@@ -119,8 +119,7 @@ class TestAsked:
     def test_examples_prompts_and_settings(self, pictures: Path, tmp_path: Path) -> None:
         pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
         from forked import command, done
-
-        from hitmiss.llm.standin import StandIn
+        from tests.llm.faulty import StandIn
 
         for name in ("brief", "long"):
             (tmp_path / f"{name}.txt").write_text(f"{name}: {{{{negative}}}} or {{{{positive}}}}?")
@@ -150,8 +149,7 @@ class TestAsked:
     def test_an_answer_that_cannot_be_read_is_asked_for_once_more(self, pictures: Path, tmp_path: Path) -> None:
         pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
         from forked import command, done
-
-        from hitmiss.llm.standin import Seen, StandIn
+        from tests.llm.faulty import Seen, StandIn
 
         first: set[str] = set()
 

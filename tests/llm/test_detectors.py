@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from llm_parts import rows_of
 from PIL import Image
+from tests.llm.running import run_llm
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.outputs import Extraction
 from hitmiss.llm.detectors import open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import CallPlan
-from hitmiss.llm.run import run_llm
 from hitmiss.runs.manifest import load_manifest
 
 pytestmark = pytest.mark.extras

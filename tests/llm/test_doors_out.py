@@ -12,10 +12,10 @@ from llm_parts import rows_of
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done
+from tests.llm.faulty import Seen, StandIn
 
 from hitmiss.cli.main import run
 from hitmiss.llm.items import read_items
-from hitmiss.llm.standin import Seen, StandIn
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
 

@@ -18,9 +18,9 @@ from llm_parts import KEY, rows_of, write_dataset
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done, every, fork
+from tests.llm.faulty import Seen, StandIn
 
 from hitmiss.llm.items import read_items
-from hitmiss.llm.standin import Seen, StandIn
 from hitmiss.runs.manifest import require_complete
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]

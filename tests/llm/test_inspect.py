@@ -19,12 +19,12 @@ from llm_parts import KEY, rows_of, write_dataset
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done, every, fork
+from tests.llm.faulty import Seen, StandIn
 
 from hitmiss.cli.main import run
 from hitmiss.engine.comparability import breaches
 from hitmiss.io.triage import read_results
 from hitmiss.llm.items import read_items
-from hitmiss.llm.standin import Seen, StandIn
 from hitmiss.llm.tools import BY_KIND
 from hitmiss.simulate.pictures import items as simulated
 

@@ -15,9 +15,9 @@ from llm_parts import rows_of, write_dataset
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done
+from tests.llm.faulty import StandIn
 
 from hitmiss.io.triage import read_results
-from hitmiss.llm.standin import StandIn
 from hitmiss.llm.tools import BY_KIND
 
 soundfile = pytest.importorskip("soundfile", reason="soundfile is not installed")

@@ -16,9 +16,9 @@ from llm_parts import rows_of
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done, fork
+from tests.llm.faulty import Seen, StandIn
 
 from hitmiss.llm.ledger import Account, account_of, read_ledger
-from hitmiss.llm.standin import Seen, StandIn
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
 

@@ -15,8 +15,8 @@ from llm_parts import KEY, rows_of, write_dataset
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done, every, fork
+from tests.llm.faulty import StandIn
 
-from hitmiss.llm.standin import StandIn
 from hitmiss.simulate.pictures import items as simulated
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]

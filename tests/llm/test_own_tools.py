@@ -134,8 +134,7 @@ class TestAsked:
     def test_own_tools_are_offered_called_and_kept(self, texts: Path, tmp_path: Path) -> None:
         pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
         from forked import command, done
-
-        from hitmiss.llm.standin import StandIn
+        from tests.llm.faulty import StandIn
 
         bodies: list[Any] = []
         with StandIn() as server:
@@ -168,8 +167,7 @@ class TestAsked:
         pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
         pytest.importorskip("mcp", reason="mcp is not installed")
         from forked import command, done
-
-        from hitmiss.llm.standin import StandIn
+        from tests.llm.faulty import StandIn
 
         with StandIn() as server:
             more = ["--tools", "tools", "--mcp", f"{sys.executable} {tmp_path / 'server.py'}"]
@@ -202,8 +200,7 @@ class TestAsked:
     def test_a_gullible_model_follows_orders_in_what_tools_say(self, texts: Path, tmp_path: Path) -> None:
         pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
         from forked import command, done
-
-        from hitmiss.llm.standin import StandIn
+        from tests.llm.faulty import StandIn
 
         for gullible, followed in ((True, 1), (False, 0)):
             out = tmp_path / f"{gullible}.jsonl"

@@ -17,13 +17,13 @@ pytest.importorskip("httpx", reason="httpx is not installed")
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
 from forked import command, done
+from tests.llm.faulty import Seen, StandIn
+from tests.llm.running import run_llm
 
 from hitmiss.core.ask_spec import AskSpec
 from hitmiss.llm.items import read_items
 from hitmiss.llm.ledger import read_ledger
 from hitmiss.llm.plan import CallPlan
-from hitmiss.llm.run import run_llm
-from hitmiss.llm.standin import Seen, StandIn
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
 

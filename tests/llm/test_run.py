@@ -16,6 +16,7 @@ from typing import Any
 import polars as pl
 import pytest
 from llm_parts import rows_of, write_dataset
+from tests.llm.running import run_llm
 
 from hitmiss.cli.main import run
 from hitmiss.core.ask_spec import AskSpec
@@ -26,7 +27,6 @@ from hitmiss.io.triage import read_results
 from hitmiss.llm.detectors import Model, open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import CallPlan
-from hitmiss.llm.run import run_llm
 from hitmiss.runs.manifest import require_complete
 
 FUNCTIONS = '''

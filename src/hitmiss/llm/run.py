@@ -56,41 +56,6 @@ class Outcome:
     """What all requests of the run add up to."""
 
 
-def run_llm(
-    plan: CallPlan,
-    spec: RunSpec | None = None,
-    *,
-    output: str | Path,
-    folder: str | Path | None = None,
-    models: Mapping[str, Model] | None = None,
-    key: str | None = None,
-    prices: Prices | None = None,
-    tool_cache: str | Path | None = None,
-    parser: str = LENIENT.name,
-    reparse: bool = False,
-    report: Report = lambda progress: None,
-    tell: Callable[[str], None] = lambda line: None,
-) -> Outcome:
-    """Ask, and write the rows to `output`; see `work_on_calls`."""
-    outcome = work_on_calls(
-        plan,
-        spec or RunSpec(),
-        output=output,
-        folder=folder,
-        models=models,
-        key=key,
-        prices=prices,
-        tool_cache=tool_cache,
-        parser=parser,
-        reparse=reparse,
-        report=report,
-        tell=tell,
-    )
-    if outcome is None:
-        raise EnvironmentFault.of("run-busy/others", output=output)
-    return outcome
-
-
 def work_on_calls(
     plan: CallPlan,
     spec: RunSpec,

@@ -1,8 +1,7 @@
-"""A substitute for a model: a local server with the OpenAI protocol, for the demo, the examples and the tests.
+"""A substitute for a model: a local server with the OpenAI protocol, for the demo and the examples.
 
 It is NOT a language model. Behind the protocol there is a fixed rule on a few measurements: it looks at the picture
-that it is sent, and, if tools are offered, calls them and uses their results. It listens on this machine only. A script
-makes it fail as real services do: too many requests, server errors, slow or broken or empty answers.
+that it is sent, and, if tools are offered, calls them and uses their results. It listens on this machine only.
 
     python -m hitmiss.llm.standin --port 8765
 """
@@ -14,17 +13,16 @@ import hashlib
 import json
 import math
 import random
-import re
 import socket
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from hitmiss.core.convert import fit
 from hitmiss.llm.openai_forms import as_chat, as_response, object_in, objects_in
@@ -36,7 +34,6 @@ NAME: Final = "stand-in"
 NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is not a language model"
 DOUBT: Final = 0.6
 """Log-odds below which it answers `uncertain`."""
-COMMAND: Final = re.compile(rb"(?:verdict|Urteil|veredicto) (real|fake)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -60,8 +57,6 @@ class Seen:
 
 Evidence = Mapping[str, Mapping[str, object]]
 """What the tools found, by the tool's name."""
-Script = Callable[[Seen], str | None]
-"""Maps a request to a fault, or None for a proper answer; see `Handler.misbehave` for the names."""
 
 
 class QuietServer(ThreadingHTTPServer):
@@ -76,20 +71,68 @@ class QuietServer(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class StandIn:
-    """The server. `requests` lists all requests; `script` says which of them fail."""
+class Handler(BaseHTTPRequestHandler):
+    """Handles one request."""
 
-    def __init__(
-        self, script: Script | None = None, *, port: int = 0, gullible: bool = False, slow: float = 1.0
-    ) -> None:
-        self.script, self.gullible, self.slow = script or (lambda seen: None), gullible, slow
+    owner: StandIn
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        """Read a request to `/v1/chat/completions` or `/v1/responses`, and answer it."""
+        length = int(self.headers["Content-Length"])
+        data = self.rfile.read(length)
+        if len(data) < length:  # the client was killed while it was sending
+            self.close_connection = True
+            return
+        body = as_chat(json.loads(data)) if self.is_response else json.loads(data)
+        key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
+        self.name = self.headers.get("X-Client-Request-Id") or ""
+        self.respond(body, self.owner.note(body, key, length, self.name))
+
+    def respond(self, body: Mapping[str, object], seen: Seen) -> None:
+        """Answer a request that was noted."""
+        self.answer(completion(body, seen))
+
+    @property
+    def is_response(self) -> bool:
+        """Whether the newer of the protocol's two forms is used."""
+        return self.path.endswith("/responses")
+
+    def answer(self, value: Mapping[str, object]) -> None:
+        """Send a completion in the form that was asked for."""
+        self.reply(200, as_response(value) if self.is_response else value)
+
+    def reply(self, status: int, value: Mapping[str, object], headers: Mapping[str, str] | None = None) -> None:
+        """Send a JSON body."""
+        self.send(status, json.dumps(value).encode(), headers)
+
+    def send(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Send bytes; a client that is gone is ignored."""
+        try:
+            self.send_response(status)
+            told = {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}
+            for name, text in told.items():
+                self.send_header(name, text)
+            self.end_headers()
+            self.wfile.write(data)
+        except ConnectionError:
+            self.close_connection = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Print nothing on stderr."""
+
+
+class StandIn:
+    """The server; `requests` lists all requests."""
+
+    handler: type[Handler] = Handler
+
+    def __init__(self, *, port: int = 0) -> None:
         self.requests: list[Seen] = []
-        self.log: dict[str, tuple[int, bytes]] = {}
-        """Status and body of what was sent, by the name of the request."""
-        self.answered: Counter[str] = Counter()
         self._times: Counter[tuple[object, ...]] = Counter()
         self._lock = threading.Lock()
-        self._server = QuietServer(("127.0.0.1", port), type("Bound", (Handler,), {"owner": self}))
+        self._server = QuietServer(("127.0.0.1", port), type("Bound", (self.handler,), {"owner": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
 
     @property
@@ -97,7 +140,7 @@ class StandIn:
         """The base URL, for `--base-url`."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def __enter__(self) -> StandIn:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -121,112 +164,7 @@ class StandIn:
         return seen
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Handles one request."""
-
-    owner: StandIn
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def do_POST(self) -> None:
-        """Answer `/v1/chat/completions` or `/v1/responses`, properly or by the script."""
-        length = int(self.headers["Content-Length"])
-        data = self.rfile.read(length)
-        if len(data) < length:  # the client was killed while it was sending
-            self.close_connection = True
-            return
-        body = as_chat(json.loads(data)) if self.is_response else json.loads(data)
-        key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        self.name = self.headers.get("X-Client-Request-Id") or ""
-        seen = self.owner.note(body, key, length, self.name)
-        fault = self.owner.script(seen)
-        self.owner.answered[fault or "honest"] += 1
-        if fault is None:
-            self.answer(completion(body, seen, self.owner.gullible))
-        else:
-            self.misbehave(fault, body, seen)
-
-    @property
-    def is_response(self) -> bool:
-        """Whether the newer of the protocol's two forms is used."""
-        return self.path.endswith("/responses")
-
-    def answer(self, value: Mapping[str, object]) -> None:
-        """Send a completion in the form that was asked for."""
-        self.reply(200, as_response(value) if self.is_response else value)
-
-    def misbehave(self, fault: str, body: Mapping[str, object], seen: Seen) -> None:
-        """Produce the fault that the script asks for."""
-        if fault == "429":
-            self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after-ms": "20"})
-        elif fault == "quota":
-            self.reply(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
-        elif fault == "500":
-            self.reply(500, {"error": {"message": "the server failed"}}, {"retry-after-ms": "20"})
-        elif fault == "wait":
-            self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after": "2"})
-        elif fault in ("401", "403"):
-            self.reply(int(fault), {"error": {"message": f"Incorrect API key provided: {seen.key}"}})
-        elif fault.startswith("http"):
-            self.reply(307, {"error": {"message": f"ask {fault}"}}, {"Location": fault})
-        elif fault == "404":
-            self.reply(404, {"error": {"message": f"The model {seen.model} does not exist"}})
-        elif fault == "400":
-            self.reply(400, {"error": {"message": f"bad request with the key {seen.key}"}})
-        elif fault == "slow":
-            time.sleep(self.owner.slow)
-            self.answer(completion(body, seen, self.owner.gullible))
-        elif fault == "malformed":
-            self.send(200, b'{"id": "broken", "choices": [{"mess')
-        elif fault == "cut":
-            self.send(200, b'{"id": "cut", "choices": [{"mess', {"Content-Length": "5000"})
-            self.close_connection = True
-        elif fault == "drop":
-            self.close_connection = True
-        elif fault == "refusal":
-            self.answer(_completion(body, seen, {"role": "assistant", "content": None, "refusal": "I cannot."}, "stop"))
-        elif fault == "length":
-            self.answer(_completion(body, seen, {"role": "assistant", "content": '{"verdict": "fa'}, "length"))
-        else:
-            self.answer(said(body, seen, SPOILT[fault].replace("{key}", seen.key)))
-
-    def reply(self, status: int, value: Mapping[str, object], headers: Mapping[str, str] | None = None) -> None:
-        """Send a JSON body."""
-        self.send(status, json.dumps(value).encode(), headers)
-
-    def send(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
-        """Send bytes; a client that is gone is ignored."""
-        self.owner.log[self.name] = (status, data)
-        try:
-            self.send_response(status)
-            told = {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}
-            for name, text in told.items():
-                self.send_header(name, text)
-            self.end_headers()
-            self.wfile.write(data)
-        except ConnectionError:
-            self.close_connection = True
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Print nothing on stderr."""
-
-
-SPOILT: Final = {
-    "empty": "",
-    "prose": "I believe that this picture is real.",
-    "schema": '{"score": 0.7, "sureness": "high"}',
-    "range": '{"verdict": "real", "confidence": 97, "rationale": "sure"}',
-    "percent": '{"verdict": "real", "confidence": "85%", "rationale": "sure"}',
-    "nan": '{"verdict": "real", "confidence": NaN, "rationale": "sure"}',
-    "german": '{"verdict": "falsch", "confidence": 0.9, "rationale": "sure"}',
-    "word": '{"verdict": "probably", "confidence": 0.9, "rationale": "sure"}',
-    "two": '{"verdict": "real", "confidence": 1.0} but {"verdict": "fake", "confidence": 0.9}',
-    "leak": '{"verdict": "fake", "confidence": 0.9, "rationale": "your key is {key}"}',
-}
-"""Answers that are valid in the protocol but not in the schema."""
-
-
-def completion(body: Mapping[str, object], seen: Seen, gullible: bool) -> dict[str, object]:
+def completion(body: Mapping[str, object], seen: Seen) -> dict[str, object]:
     """Return a proper answer: tool calls if tools are offered and none was called yet, else a verdict."""
     if seen.has_tools and not seen.n_results:
         calls = [
@@ -237,25 +175,22 @@ def completion(body: Mapping[str, object], seen: Seen, gullible: bool) -> dict[s
             }
             for i, t in enumerate(objects_in(body, "tools"))
         ]
-        return _completion(body, seen, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
-    item = seen.data
-    read = b"\n".join([item, seen.text.encode(), *(_said_by_tools(body))])
-    order = COMMAND.search(read) if gullible else None
-    if order is not None:
-        obeyed = {"verdict": order[1].decode().lower(), "confidence": 1.0, "rationale": "The item asked for it."}
-        return said(body, seen, json.dumps(obeyed))
+        return chat_completion(body, seen, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
     results = {str(m["tool_call_id"]): m for m in objects_in(body, "messages") if m.get("role") == "tool"}
     evidence = _evidence(body, results) if results else None
-    found = judge(item, evidence, temperature=fit(float, body.get("temperature") or 0.0), draw=seen.times)
+    found = judge(seen.data, evidence, temperature=fit(float, body.get("temperature") or 0.0), draw=seen.times)
     return said(body, seen, json.dumps({**found, "rationale": f"{found['rationale']} (answer {seen.number})"}))
 
 
 def said(body: Mapping[str, object], seen: Seen, text: str) -> dict[str, object]:
     """Return a completion with this text."""
-    return _completion(body, seen, {"role": "assistant", "content": text}, "stop")
+    return chat_completion(body, seen, {"role": "assistant", "content": text}, "stop")
 
 
-def _completion(body: Mapping[str, object], seen: Seen, message: Mapping[str, object], why: str) -> dict[str, object]:
+def chat_completion(
+    body: Mapping[str, object], seen: Seen, message: Mapping[str, object], why: str
+) -> dict[str, object]:
+    """Return a completion with this message, and why it ended."""
     n_in, n_out = seen.length // 400 + 1, len(json.dumps(message)) // 4 + 1
     usage = {"prompt_tokens": n_in, "completion_tokens": n_out, "total_tokens": n_in + n_out}
     choice = {"index": 0, "finish_reason": why, "message": message}
@@ -300,10 +235,6 @@ def _evidence(body: Mapping[str, object], results: Mapping[str, Mapping[str, obj
         except ValueError:
             continue
     return found
-
-
-def _said_by_tools(body: Mapping[str, object]) -> list[bytes]:
-    return [json.dumps(m.get("content")).encode() for m in objects_in(body, "messages") if m.get("role") == "tool"]
 
 
 def judge(
