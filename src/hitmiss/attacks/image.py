@@ -15,7 +15,8 @@ from numpy.random import Generator
 
 from hitmiss.attacks.arrays import Array
 from hitmiss.attacks.family import attack
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.packages import need_package
 
 SUITE: Final = (
     "jpeg(quality=50)", "jpeg(quality=20)", "blur(sigma=1)", "blur(sigma=2)", "pixel_noise(deviation=0.05)", "contrast(factor=0.5)",
@@ -55,12 +56,9 @@ def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Arr
     """Save as JPEG and read again; strength moves the quality from 95 to `quality` (needs Pillow)."""
     if not 1 <= quality <= 95:
         raise UsageError.of("out-of-range", name="a JPEG quality", low=1, high=95, found=quality)
-    try:
-        from PIL import Image
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="jpeg", package="pillow", install="hitmiss[image]", error=error
-        ) from None
+    need_package("PIL", "jpeg", "hitmiss[image]", "pillow")
+    from PIL import Image
+
     pixels = np.round(_unit(x) * 255.0).astype(np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "JPEG", quality=round(95 - strength * (95 - quality)))

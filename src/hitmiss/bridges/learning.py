@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.bridges.arrays import array, asked_metrics, figures
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec
+from hitmiss.core.packages import need_package
 from hitmiss.detection.outputs import to_probability
 
 
@@ -87,12 +88,7 @@ def scorer(metric: str | MetricSpec, positive: object = 1) -> object:
     >>> scorer("eer")(LogisticRegression().fit(x, y), x, y)
     -0.0
     """
-    try:
-        from sklearn.metrics import make_scorer
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="a scorer", package="scikit-learn", install="hitmiss[probes]", error=error
-        ) from None
+    make_scorer = need_package("sklearn.metrics", "a scorer", "hitmiss[probes]", "scikit-learn").make_scorer
     ((_, entry, _),) = asked_metrics([metric])
     made = partial(make_scorer, score_function(metric, positive), greater_is_better=entry.best == "high")
     if _of_probabilities(entry):

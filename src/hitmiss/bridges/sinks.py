@@ -15,10 +15,10 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Final, Protocol
 
-from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.core.errors import UsageError
+from hitmiss.core.packages import need_package
 from hitmiss.core.results import Estimate, Results
 
 ALLOWED: Final = re.compile(r"[^\w\-. /=+]")
@@ -119,7 +119,7 @@ def _tensorboard(writer: Writer, results: Results, named: dict[str, float], step
 
 
 def _mlflow(results: Results, named: dict[str, float], step: int | None, prefix: str, report: Path | None) -> None:
-    mlflow = _imported("mlflow")
+    mlflow = need_package("mlflow", "logging to mlflow", "mlflow")
     mlflow.log_metrics({name.replace("=", ":").replace("+", "_"): v for name, v in named.items()}, step=step)
     mlflow.set_tag("/".join(filter(None, (prefix, "hitmiss.signature"))), results.signature[:5000])
     with tempfile.TemporaryDirectory() as folder:
@@ -131,7 +131,7 @@ def _mlflow(results: Results, named: dict[str, float], step: int | None, prefix:
 
 
 def _wandb(results: Results, named: dict[str, float], step: int | None, prefix: str, report: Path | None) -> None:
-    wandb = _imported("wandb")
+    wandb = need_package("wandb", "logging to wandb", "wandb")
     if wandb.run is None:
         raise UsageError.of("no-wandb-run")
     frame = results.to_polars()
@@ -141,14 +141,3 @@ def _wandb(results: Results, named: dict[str, float], step: int | None, prefix: 
         shown["/".join(filter(None, (prefix, "report")))] = wandb.Html(str(report))
     wandb.log(shown, step=step, commit=True)  # with a step given it would wait for the next one
     wandb.run.summary["hitmiss.signature"] = results.signature
-
-
-def _imported(name: str) -> ModuleType:
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what=f"logging to {name}", package=name, install=name, error=error
-        ) from None

@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.machine import cores
+from hitmiss.core.packages import need_package
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -158,12 +158,7 @@ def joined(address: str) -> Iterator[Cluster]:
 
 def need_ray() -> ModuleType:
     """Import the package, or raise an error that says how to install it."""
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="a cluster", package="ray", install="hitmiss[cluster]", error=error
-        ) from None
+    return need_package("ray", "a cluster", "hitmiss[cluster]")
 
 
 def deaths(ray: ModuleType) -> tuple[type[Exception], ...]:

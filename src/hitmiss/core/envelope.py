@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, GateFailed, UsageError
+from hitmiss.core.packages import need_package
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey, EllipticCurvePublicKey
@@ -133,12 +134,7 @@ def _listed(path: str | Path) -> list[Mapping[str, object]]:
 
 
 def _require() -> None:
-    try:
-        import cryptography  # noqa: F401
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="an attestation", package="cryptography", install="hitmiss[attest]", error=error
-        ) from None
+    need_package("cryptography", "an attestation", "hitmiss[attest]")
 
 
 def _private(key: Path) -> PrivateKey:

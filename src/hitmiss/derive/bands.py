@@ -18,9 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.design import Bands, LeastConfidence
-from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.kinds import ABSTAIN, FAILED
+from hitmiss.core.packages import need_package
 from hitmiss.core.rates import Rate
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Array, Floats
@@ -543,12 +544,9 @@ def enough(rate: float, risk: float) -> int:
 
 def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
     """Choose by learn-then-test with MAPIE over a grid of pairs: of those that pass, the one with the least review."""
-    try:
-        from mapie.risk_control import BinaryClassificationController, BinaryRisk
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="this guarantee", package="mapie", install="hitmiss[guarantee]", error=error
-        ) from None
+    need_package("mapie", "this guarantee", "hitmiss[guarantee]")
+    from mapie.risk_control import BinaryClassificationController, BinaryRisk
+
     if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
         raise DataError.of("mapie-grid")
     score, label = _rows(tally)

@@ -15,8 +15,6 @@ and `outputs` is a detector. `Base` has defaults for everything else that the lo
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -25,7 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, ru
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.core.errors import UsageError
+from hitmiss.core.packages import need_package
 from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.pinning import source_digest
@@ -202,12 +201,7 @@ def need(package: str, extra: str) -> ModuleType:
     >>> need("json", "torch").__name__
     'json'
     """
-    try:
-        return importlib.import_module(package)
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="this detector", package=package, install=f"hitmiss[{extra}]", error=error
-        ) from None
+    return need_package(package, "this detector", f"hitmiss[{extra}]")
 
 
 def is_torch_module(thing: object) -> TypeGuard[Module]:

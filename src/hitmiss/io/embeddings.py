@@ -25,8 +25,9 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Finding
+from hitmiss.core.packages import need_package
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.sorting import Array
 from hitmiss.io.join import stems
@@ -119,13 +120,10 @@ def _read_npz(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
 
 
 def _read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-    except ModuleNotFoundError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="reading .safetensors", package="safetensors", install="safetensors", error=error
-        ) from None
+    need_package("safetensors", "reading .safetensors", "safetensors")
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
     try:
         return _sorted_out(load_file(path), path.name)
     except (SafetensorError, TypeError, KeyError, AttributeError) as error:

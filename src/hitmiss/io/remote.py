@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from hitmiss._version import __version__
 from hitmiss.core import progress
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
+from hitmiss.core.packages import need_package
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -122,12 +123,9 @@ def _of_store(parts: SplitResult) -> Iterator[bytes]:
 
 def _store(parts: SplitResult) -> ObjectStore:
     """Open the bucket of an address. Credentials are found where the store's own tools look for them."""
-    try:
-        from obstore.store import from_url
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what=f"{parts.scheme}://", package="obstore", install="hitmiss[remote]", error=error
-        ) from None
+    need_package("obstore", f"{parts.scheme}://", "hitmiss[remote]")
+    from obstore.store import from_url
+
     more: dict[str, object] = {}
     if parts.scheme == "s3" and not {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & os.environ.keys():
         more = _profile()

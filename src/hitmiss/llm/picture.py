@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import io
-from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.core.errors import DataError
+from hitmiss.core.packages import need_package
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -79,12 +79,7 @@ def rounded(value: float) -> float:
 
 
 def _pillow() -> ModuleType:
-    try:
-        return import_module("PIL.Image")
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="a picture", package="pillow", install="hitmiss[image]", error=error
-        ) from None
+    return need_package("PIL.Image", "a picture", "hitmiss[image]", "pillow")
 
 
 def _first_line(error: Exception) -> str:

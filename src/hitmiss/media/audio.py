@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
@@ -16,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault
+from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.finding import Finding
+from hitmiss.core.packages import need_package
 
 if TYPE_CHECKING:
     from av import AudioFrame, AudioStream
@@ -95,12 +95,7 @@ def save_audio(path: str | Path, clip: Clip, sample_rate: int = 16000) -> None:
 
 def need(package: str) -> ModuleType:
     """Import a package of the extra `audio`, or raise an error that says how to install it."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="sound", package=package, install="hitmiss[audio]", error=error
-        ) from None
+    return need_package(package, "sound", "hitmiss[audio]")
 
 
 def _decode(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:

@@ -10,8 +10,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric_spec import parse
+from hitmiss.core.packages import need_package
 
 SCALES: Final[dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -102,12 +103,9 @@ def load_image(path: str | Path) -> NDArray[np.uint8]:
 
     16-bit values are divided by 257, so that 65535 becomes 255; the orientation in the EXIF data is applied.
     """
-    try:
-        from PIL import Image, ImageOps, UnidentifiedImageError
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="a picture", package="pillow", install="hitmiss[image]", error=error
-        ) from None
+    need_package("PIL", "a picture", "hitmiss[image]", "pillow")
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
     try:
         with Image.open(path) as picture:
             upright = ImageOps.exif_transpose(picture)

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.core.packages import need_package
 from hitmiss.io.diagnostics import quoted
 from hitmiss.outofcore.engines import answer_of
 
@@ -19,12 +20,7 @@ Query = Callable[[str], pl.DataFrame]
 @contextmanager
 def open_duckdb(place: str) -> Iterator[Query]:
     """Open a database file."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="duckdb:", package="duckdb", install="hitmiss[duckdb]", error=error
-        ) from None
+    duckdb = need_package("duckdb", "duckdb:", "hitmiss[duckdb]")
     if not Path(place).is_file():
         raise DataError.of("missing-file", what="file", file=place)
     try:
@@ -37,13 +33,8 @@ def open_duckdb(place: str) -> Iterator[Query]:
 @contextmanager
 def open_spark(_: str) -> Iterator[Query]:
     """Use the running session, or start one with Spark's settings on this machine; that one is stopped afterwards."""
-    try:
-        import pyarrow  # noqa: F401  # answers are transferred as Arrow
-        from pyspark.sql import SparkSession
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="spark:", package="pyspark", install="hitmiss[spark]", error=error
-        ) from None
+    need_package("pyarrow", "spark:", "hitmiss[spark]", "pyspark")  # answers are transferred as Arrow
+    SparkSession = need_package("pyspark.sql", "spark:", "hitmiss[spark]", "pyspark").SparkSession
     session = there = SparkSession.getActiveSession()
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL", "spark.ui.enabled": "false"}
     try:

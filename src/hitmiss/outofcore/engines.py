@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.columns import SYSTEM
-from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.packages import need_package
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.aliases import SYSTEM_PREFIX
 from hitmiss.io.cells import to_numbers
@@ -189,12 +189,7 @@ def sql_text(value: str) -> str:
 @cache
 def _database() -> tuple[Any, Any]:
     """Return DuckDB and a database in memory for this process: opening one takes as long as counting 100,000 trials."""
-    try:
-        import duckdb
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="the engine duckdb", package="duckdb", install="hitmiss[duckdb]", error=error
-        ) from None
+    duckdb = need_package("duckdb", "the engine duckdb", "hitmiss[duckdb]")
     return duckdb, duckdb.connect(config={"memory_limit": DUCKDB_MEMORY})
 
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.core.errors import EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.packages import need_package
 from hitmiss.outofcore.engines import COUNT, sql_name, sql_text
 
 SCORE: Final = "score"
@@ -185,16 +186,7 @@ def compiled(plain: str, dialect: str, *, pretty: bool = False) -> str:
     """Translate a DuckDB statement into another dialect."""
     if dialect == PLAIN:
         return plain
-    try:
-        import sqlglot
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package",
-            what=f"SQL of other dialects than {PLAIN}",
-            package="sqlglot",
-            install="hitmiss[sql]",
-            error=error,
-        ) from None
+    sqlglot = need_package("sqlglot", f"SQL of other dialects than {PLAIN}", "hitmiss[sql]")
     return str(sqlglot.parse_one(plain, read=PLAIN).sql(dialect=dialect, identify=True, pretty=pretty))
 
 

@@ -20,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core import progress
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
+from hitmiss.core.packages import need_package
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Array
@@ -152,7 +153,7 @@ def probe(
     drawn = group if unit is None else _check_column(unit, "units")
     _check_sizes(x, y, group, drawn)
     _check_folds(y, group, folds)
-    _require_sklearn()
+    need_package("sklearn", "a probe", "hitmiss[probes]", "scikit-learn")
     answers, settled = _held_out(x, y, _split(x, y, group, folds), standardise)
     notes = (() if settled else (f"a fold did not converge in {MAX_ITER} steps",)) + _copies(x, group)
     low, high, held, few = _interval(answers, drawn, seed, level)
@@ -271,16 +272,6 @@ def _held_out(x: Array, y: Array, folds: Folds, standardise: bool) -> tuple[_Ans
         answer, converged = _fit_and_answer(x[train], y[train], x[test], standardise)
         hit[test], fold[test], settled = answer == y[test], k, settled and converged
     return _Answers(hit, fold), settled
-
-
-def _require_sklearn() -> None:
-    """Refuse to probe without scikit-learn, whose multinomial regression and folds the probe uses."""
-    try:
-        import sklearn  # noqa: F401
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="a probe", package="scikit-learn", install="hitmiss[probes]", error=error
-        ) from None
 
 
 def _fit_and_answer(x: Array, y: Array, new: Array, standardise: bool) -> tuple[Array, bool]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from hitmiss.core import artifacts
-from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.core.errors import UsageError
+from hitmiss.core.packages import need_package
 from hitmiss.core.text import escape_invisible
 from hitmiss.reports.displays.display import plate_of
 from hitmiss.reports.displays.lines import PlateOptions
@@ -52,12 +53,7 @@ STYLE: Any = {
 
 def require_matplotlib() -> None:
     """Refuse to draw where matplotlib is not installed, and say how to get it."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="drawing figures", package="matplotlib", install="hitmiss[plots]", error=error
-        ) from None
+    need_package("matplotlib", "drawing figures", "hitmiss[plots]")
 
 
 def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.packages import need_package
 from hitmiss.core.results import Results
 from hitmiss.core.verdict import Verdict
 from hitmiss.findings.render import TERMINAL
@@ -78,12 +78,7 @@ def about(verdict: Verdict | None) -> list[tuple[str, str]]:
 
 def workbook(shown: pl.DataFrame, facts: Sequence[tuple[str, str]]) -> bytes:
     """Return a workbook of one table, with facts about it on a second sheet."""
-    try:
-        import xlsxwriter
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="XLSX", package="xlsxwriter", install="hitmiss[xlsx]", error=error
-        ) from None
+    xlsxwriter = need_package("xlsxwriter", "XLSX", "hitmiss[xlsx]")
     packed = io.BytesIO()
     settings = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(packed, settings) as book:

@@ -7,14 +7,13 @@ their names are. Texts and ECGs go into the page itself, as text and as lines.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.packages import need_package
 from hitmiss.io.manifest import inside
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ def _head(path: Path) -> bytes:
 
 def _check_picture(path: Path) -> None:
     """Check that the header can be read and that there are not too many pixels; nothing is decoded."""
-    image = _need_pillow()
+    image = need_package("PIL.Image", "a picture", "hitmiss[review]", "pillow")
     try:
         with image.open(path, formats=("PNG", "JPEG", "WEBP")) as picture:
             width, height = picture.size
@@ -150,12 +149,3 @@ def _check_picture(path: Path) -> None:
         raise DataError.of(
             "picture-too-large/shown", path_name=path.name, width=width, height=height, MOST_PIXELS=MOST_PIXELS
         )
-
-
-def _need_pillow() -> ModuleType:
-    try:
-        return import_module("PIL.Image")
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="a picture", package="pillow", install="hitmiss[review]", error=error
-        ) from None

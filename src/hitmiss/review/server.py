@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
 from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.core.packages import need_package
 from hitmiss.review.application import application
 from hitmiss.review.guard import Hosts, is_loopback
 from hitmiss.review.library import Library
@@ -32,7 +31,7 @@ def serve(
     """Serve a review until interrupted. `ready` is called with the address once it can be opened."""
     if not is_loopback(host) and not allow_remote:
         raise UsageError.of("remote-not-allowed", host=host)
-    uvicorn, _ = _need("uvicorn"), _need("starlette")
+    uvicorn, _ = (need_package(name, "the page", "hitmiss[review]") for name in ("uvicorn", "starlette"))
     # an extra host name means that others connect, for example through a proxy: they need the token too
     token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file or names else None
     with _bound(host, port) as listener:
@@ -66,12 +65,3 @@ def _bound(host: str, port: int) -> socket.socket:
         raise EnvironmentFault.of("port-taken", host=host, port=port, strerror=error.strerror or error) from None
     listener.listen(128)
     return listener
-
-
-def _need(package: str) -> ModuleType:
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise EnvironmentFault.of(
-            "missing-package", what="the page", package=package, install="hitmiss[review]", error=error
-        ) from None
