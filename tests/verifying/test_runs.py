@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 from claims import said, write_files
 
-from hitmiss.runs.manifest import _sha, sealed
+from hitmiss.core.artifacts import file_digest
+from hitmiss.runs.manifest import sealed
 
 Edit = Callable[[Path, dict], object]  # type: ignore[type-arg]
 
@@ -73,7 +74,7 @@ def test_an_edited_run_is_refused(folder: Path, edit: str, is_sealed: bool) -> N
     manifest = json.loads((run / "manifest.json").read_text())
     EDITS[edit](run, manifest)
     if is_sealed:
-        manifest["files"] = {name: _sha(run / name) for name in manifest["files"]}
+        manifest["files"] = {name: file_digest(run / name) for name in manifest["files"]}
         (run / "manifest.json").write_bytes(sealed(manifest))
     else:
         (run / "manifest.json").write_text(json.dumps(manifest))

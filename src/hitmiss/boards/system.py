@@ -12,6 +12,7 @@ import polars as pl
 
 from hitmiss.boards.numbers import BoardNumber
 from hitmiss.boards.plan import BoardPlan, Dataset
+from hitmiss.core import artifacts
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, HitmissError, message_of
@@ -162,7 +163,6 @@ def _refuse_alarms(results: Results) -> None:
 def file_digest(path: str) -> str:
     """Return the SHA-256 of a file; empty if it cannot be read."""
     try:
-        with Path(path).open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
+        return artifacts.file_digest(path)
     except UNREADABLE:
         return ""

@@ -98,12 +98,7 @@ def _each(files: Iterable[Path]) -> list[Path]:
 
 
 def _resource(path: Path) -> dict[str, object]:
-    return {"name": path.name, "digest": {"sha256": _sha(path)}}
-
-
-def _sha(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "digest": {"sha256": artifacts.file_digest(path)}}
 
 
 def source_digest() -> str:
@@ -159,10 +154,10 @@ def check_attestation(path: str | Path, signers: str | Path, files: Iterable[str
     except (KeyError, TypeError, ValueError) as error:
         raise DataError.of("not-an-envelope", file=Path(path).name, why=str(error)) from None
     claim = Path(path).with_name(Path(name).name)
-    if not claim.is_file() or _sha(claim) != digest:
+    if not claim.is_file() or artifacts.file_digest(claim) != digest:
         raise GateFailed.of("not-the-attested", file=claim.name, attestation=Path(path).name)
     for file in _each(Path(f) for f in files):
-        if _sha(file) not in known:
+        if artifacts.file_digest(file) not in known:
             raise GateFailed.of("not-the-attested", file=file.name, attestation=Path(path).name)
     if predicate.get("result") != "PASSED":
         raise GateFailed.of("attested-failure", attestation=Path(path).name)

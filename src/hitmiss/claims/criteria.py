@@ -6,7 +6,6 @@ stamped is stated, not proved; a signature of the file shows who states it.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -121,5 +120,4 @@ def _written(path: Path) -> str | None:
 
 def _sha(path: Path) -> str:
     artifacts.note_input(path)
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return artifacts.file_digest(path)

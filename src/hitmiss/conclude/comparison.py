@@ -60,7 +60,7 @@ class Contrast:
 
 def conclude_two(made: Comparison, primary: str = "") -> Contrast | None:
     """Say which of two runs is better, and every row in which that run (or, without one, the second) is shown worse."""
-    whole = [d for d in made if not d.average and not _is_sliced(d, made)]
+    whole = [d for d in made if not d.average and not is_sliced(d, made)]
     if not whole:
         return _only_slices(made)
     chief = next((d for d in whole if d.metric == primary), whole[0])
@@ -109,7 +109,7 @@ def _p(f: Finding) -> float:
     return p.p if isinstance(p, PValue) else 1.0
 
 
-def _is_sliced(d: Difference, made: Comparison) -> bool:
+def is_sliced(d: Difference, made: Comparison) -> bool:
     """Say whether a row is one of a family: a slice, or a target of several."""
     return bool(d.slice) and any(tuple(e.slice) == tuple(d.slice) and e.slice != d.slice for e in made)
 
@@ -214,7 +214,7 @@ def _by_metrics(verdict: str, metrics: tuple[str, ...], made: Comparison) -> Fin
 def _open(made: Comparison) -> list[Finding]:
     sliced: dict[tuple[tuple[str, str], ...], set[str]] = {}
     for d in made:
-        if d.slice and not d.average and _is_sliced(d, made):
+        if d.slice and not d.average and is_sliced(d, made):
             sliced.setdefault(tuple(d.slice.items()), set()).add(d.verdict)
     total, empty = len(sliced), sum(verdicts <= {UNDEFINED, NOT_TESTED} for verdicts in sliced.values())
     n = sum(not verdicts & {A_BETTER, B_BETTER} for verdicts in sliced.values()) - empty

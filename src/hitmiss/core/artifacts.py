@@ -62,6 +62,12 @@ def digest(data: Mapping[str, object], name: str = DIGEST) -> str:
     return hashlib.sha256(canonical({k: v for k, v in data.items() if k != name})).hexdigest()
 
 
+def file_digest(path: str | Path) -> str:
+    """Return the SHA-256 of a file."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def sealed(data: Mapping[str, object], name: str = DIGEST) -> dict[str, object]:
     """Return the data with the digest over all its fields as the last field.
 

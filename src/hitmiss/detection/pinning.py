@@ -13,14 +13,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from hitmiss.core import artifacts
+
 LOCATION: Final = re.compile(rb"\x0a\x08location\x12")
 """The protobuf entry of an ONNX tensor that names the file with its values: key, then the value's length."""
 
 
 def file_digest(path: str | Path) -> str:
     """Return the short SHA-256 of a file."""
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    return artifacts.file_digest(path)[:16]
 
 
 def digest_of_files(paths: Iterable[str | Path]) -> str:

@@ -20,6 +20,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.sorting import Array
 from hitmiss.detection.contract import Probe, probe
 from hitmiss.detection.detect_spec import OutputKind
+from hitmiss.detection.detector import is_torch_module
 from hitmiss.detection.length import SILENCE, positions
 from hitmiss.detection.outputs import pick_output
 from hitmiss.detection.tracing import Settled
@@ -59,7 +60,7 @@ class Batches:
         is reported at the start and not after hours.
         """
         device = _device(self.device)
-        settled = Settled(model) if kind == "auto" and _is_module(model) else None
+        settled = Settled(model) if kind == "auto" and is_torch_module(model) else None
         ask = model if settled is None else settled
         labels: list[NDArray[np.int64]] = []
         outputs: list[Array] = []
@@ -225,11 +226,6 @@ def _device(asked: str) -> str | None:
         sys.stderr.write(f"hitmiss: the device {asked!r} was asked for and is not here; using the CPU\n")
         return "cpu"
     return asked
-
-
-def _is_module(model: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(model, torch.nn.Module)
 
 
 def _is_tensor(value: object) -> TypeGuard[torch.Tensor]:

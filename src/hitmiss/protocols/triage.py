@@ -30,6 +30,7 @@ from hitmiss.engine.natural_unit import with_natural_unit
 from hitmiss.engine.samples import samples_of_runs
 from hitmiss.evaluation.fitting import fitting, left_out
 from hitmiss.evaluation.protocol import Protocol, find_protocol, read_trials
+from hitmiss.io.json_lines import cell_text
 from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage_file import documented, metrics_file
@@ -341,15 +342,11 @@ def compute_metrics(records: Iterable[Mapping[str, object]], undefined: str = "n
 
 def records_frame(records: Iterable[Mapping[str, object]]) -> pl.DataFrame:
     """Convert records to the form that the reader finds in a file: one text column per field, nested fields as JSON."""
-    rows = [{k: _field(v) for k, v in record.items()} for record in records]
+    rows = [{k: cell_text(v) for k, v in record.items()} for record in records]
     names = dict.fromkeys(name for row in rows for name in row)
     return pl.DataFrame(
         {name: [row.get(name, "") for row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
     )
-
-
-def _field(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def write_metrics(evaluation: Triage, path: str | Path, undefined: str = "null", made_at: float | None = None) -> None:

@@ -12,9 +12,10 @@ from hitmiss.boards.board import Board, BoardRow
 from hitmiss.boards.system import POOLED
 from hitmiss.core import artifacts
 from hitmiss.reports.board_figure import MOST_ROWS, board_figure
-from hitmiss.reports.board_tables import board_tables, number_cell, rank_text, ranked_by
+from hitmiss.reports.board_tables import board_tables, number_cell, ranked_by
 from hitmiss.reports.html import asset, environment, policy, raw
 from hitmiss.reports.html_table import page_table
+from hitmiss.reports.ranking_tables import rank_text
 from hitmiss.reports.table import ARROW, Table, TableCell
 
 if TYPE_CHECKING:

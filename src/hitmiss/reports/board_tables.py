@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hitmiss.boards.board import AVERAGE, POOLED_RANK, Board, BoardRow
+from hitmiss.boards.board import AVERAGE, POOLED_RANK, Board
 from hitmiss.boards.numbers import BoardNumber
+from hitmiss.reports.ranking_tables import rank_text
 from hitmiss.reports.table import ARROW, Bar, Table, TableCell
 from hitmiss.reports.table_style import bracketed
 
@@ -84,12 +85,6 @@ def rejected_table(board: Board) -> Table:
         for one in board.rejected
     )
     return Table("left out", ("system", "data set", "code", "reason"), rows, labels=4, name="rejected")
-
-
-def rank_text(row: BoardRow) -> str:
-    """Format the range of ranks that a system may truly have."""
-    low, high = row.rank_low, row.rank_high
-    return "–" if low is None else f"{low}" if low == high else f"{low}–{high}"
 
 
 def number_cell(

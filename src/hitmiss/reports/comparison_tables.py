@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
+from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind, is_sliced
 from hitmiss.core.protocol import EVERY
 from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference, Discordance
@@ -33,14 +33,14 @@ def tables(
 
     Without `full`, all pairs and the first metric of the first grouping; the verdict names every slice that is worse.
     """
-    whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
+    whole = [d for d in comparison if not d.average and not is_sliced(d, comparison)]
     gaps = [d for d in comparison if d.average in SPREADS]
     if not full:
         names = {d.metric for d in whole}
         whole = [d for d in whole if ONE_LESS.get(d.metric) not in names]
     found = [_overall(whole, comparison, numbers)] if whole else []
     families = dict.fromkeys(
-        (tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison) and d not in gaps
+        (tuple(d.slice), d.metric) for d in comparison if is_sliced(d, comparison) and d not in gaps
     )
     kept = list(families) if full else list(families)[:1]
     found += [_by_slice(comparison, names, metric, positive, numbers) for names, metric in kept]
@@ -52,11 +52,6 @@ def tables(
         own = [d for d in comparison.discordances if bool(d.slice) == sliced]
         found += [_mcnemar(own, comparison.correction)] if own else []
     return found
-
-
-def _is_sliced(d: Difference, comparison: Comparison) -> bool:
-    """Say whether a row is one of a family: a slice, or a target of several."""
-    return bool(d.slice) and any(tuple(e.slice) == tuple(d.slice) and e.slice != d.slice for e in comparison)
 
 
 def _overall(rows: Sequence[Difference], comparison: Comparison, numbers: ComparedNumbers) -> Table:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from hitmiss.boards.board import BoardRow
 from hitmiss.conclude.comparison import draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
 from hitmiss.core.design import Grouping
@@ -38,7 +39,7 @@ def ranking_tables(ranking: Ranking, numbers: ComparedNumbers = TERMINAL) -> lis
             (
                 TableCell(s.run),
                 TableCell(numbers.value(_own(s), s.run), numbers.ends(_own(s)), strong=True),
-                TableCell(_rank(s)),
+                TableCell(rank_text(s)),
                 TableCell(groups[s.run]),
                 *(_against(s.run, other, duels, numbers, draws) for other in against),
             )
@@ -77,9 +78,9 @@ def _about_pairs(duels: Sequence[Duel]) -> str:
     return ". ".join(f"{n:,} of {len(duels):,} pairs: {note}" for note, n in counts.items())
 
 
-def _rank(standing: RankedRun) -> str:
+def rank_text(row: RankedRun | BoardRow) -> str:
     """Format the range of ranks that a run may truly have."""
-    low, high = standing.rank_low, standing.rank_high
+    low, high = row.rank_low, row.rank_high
     return "–" if low is None else f"{low}" if low == high else f"{low}–{high}"
 
 

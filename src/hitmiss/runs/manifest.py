@@ -134,7 +134,7 @@ def verify(folder: str | Path) -> list[str]:
             wrong.append(f"{name} was added")
         elif not path.is_file():
             wrong.append(f"{name} is missing")
-        elif _sha(path) != known[name]:
+        elif artifacts.file_digest(path) != known[name]:
             wrong.append(f"{name} was changed")
     return wrong
 
@@ -235,8 +235,3 @@ class Places:
 
 def _foreign(path: Path, name: object) -> DataError:
     return DataError.of("damaged-run/record", path_name=path.name, name=name)
-
-
-def _sha(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -32,6 +32,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss._version import __version__
+from hitmiss.core import artifacts
 from hitmiss.core.errors import HitmissError, IncompleteRun, UsageError
 from hitmiss.core.frames import parquet
 from hitmiss.runs.manifest import (
@@ -43,7 +44,6 @@ from hitmiss.runs.manifest import (
     TABLE,
     Places,
     RecordIndex,
-    _sha,
     as_manifest,
     chosen,
     differences,
@@ -147,7 +147,10 @@ class Run:
         with self._claims.guard():
             replace_file(self.folder / TABLE, parquet(table))
             names = [TABLE, *files, *(f"{ITEMS}/{p.name}" for p in segments(self.folder))]
-            self.manifest |= {"facts": facts, "files": {n: _sha(self.folder / n) for n in sorted(names)}}
+            self.manifest |= {
+                "facts": facts,
+                "files": {n: artifacts.file_digest(self.folder / n) for n in sorted(names)},
+            }
             self._save("complete")
 
     def close(self, error: BaseException | None = None) -> None:
