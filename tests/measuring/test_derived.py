@@ -16,6 +16,7 @@ from hitmiss.core.expressions import Derived
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparison import Comparison
+from hitmiss.engine.measure import measure_design
 from hitmiss.evaluation.protocol import compare_trials, load_protocol, measure_trials
 
 HEAD = 'name = "x"\ntitle = "x"\nprimary = "fpr"\nmetrics = ["fpr", "fnr"]\n'
@@ -223,3 +224,17 @@ def test_a_term_may_state_a_setting_that_is_usual_anyway(tmp_path: Path) -> None
     made = compare_trials({"a": trials, "b": trials}, Design.of(bootstrap=0, protocol=protocol))
     assert isinstance(made, Comparison)
     assert [d.a for d in made if d.metric == "lost"] == [found.one("lost").value]
+
+
+def test_an_expression_over_crossed_units_has_the_error_of_its_parts() -> None:
+    # Twice the EER is known as well as the EER: its jackknife, which is no error of a quantile, made it wider.
+    rng = np.random.default_rng(4)
+    speaker, attack, label = rng.integers(0, 20, 800), rng.integers(0, 8, 800), rng.random(800) < 0.4
+    score = 2.0 * label + 0.5 * rng.normal(size=20)[speaker] + rng.normal(size=800)
+    own = {"speaker": np.char.add("s", speaker.astype(str)), "attack": np.where(label, "none", attack.astype(str))}
+    trials = Trials.of(label, score, **own)
+    rules = Protocol(metrics=("eer",), derived={"twice": "2 * eer"})
+    design = Design(protocol=rules, metrics=("eer",)).changed(bootstrap=200, unit=("speaker", "attack"))
+    one, twice = measure_design(trials, design, derived=rules.expressions())
+    assert one.low is not None and one.high is not None
+    assert (twice.low, twice.high) == pytest.approx((2.0 * one.low, 2.0 * one.high), rel=2e-4)

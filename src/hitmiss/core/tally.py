@@ -70,7 +70,7 @@ class Tally:
         """
         positive, values, weights = check_trials(label, score, weight)
         if weights is None:
-            return cls.of_sorted(*ascending_by_class(values, positive))
+            return cls.of_ordered(*_merged(*ascending_by_class(values, positive)))
         weighted = (values[positive], weights[positive]), (values[~positive], weights[~positive])
         return merge(
             _weighted_class(s, w, is_positive) for (s, w), is_positive in zip(weighted, (True, False), strict=True)
@@ -79,22 +79,12 @@ class Tally:
     @classmethod
     def of_classes(cls, positive: Floats, negative: Floats) -> Tally:
         """Count trials given as the scores of each class."""
-        return cls.of_sorted(ascending(positive), ascending(negative))
+        return cls.of_ordered(*_merged(ascending(positive), ascending(negative)))
 
     @classmethod
     def of_sorted(cls, positive: Floats, negative: Floats) -> Tally:
         """Count trials given as the scores of each class, each in ascending order."""
-        n = len(positive) + len(negative)
-        # The position of each positive in the merged order: sorting the values and merging is faster than an argsort.
-        place = np.searchsorted(negative, positive, side="left")
-        place += np.arange(len(positive))
-        is_positive = np.zeros(n, dtype=bool)
-        is_positive[place] = True
-        merged = np.empty(n)
-        merged[place] = positive
-        merged[~is_positive] = negative
-        del positive, negative, place  # a tally of many trials should not need three copies of them
-        return cls.of_ordered(merged, is_positive)
+        return cls.of_ordered(*_merged(positive, negative))
 
     @classmethod
     def of_ordered(cls, merged: Floats, is_positive: NDArray[np.bool_]) -> Tally:
@@ -193,6 +183,23 @@ class Tally:
         keep = np.append(score[1:] != score[:-1], True) if len(score) else np.zeros(0, dtype=bool)
         ends = np.flatnonzero(keep) + 1
         return Tally(score[keep], _from_zero(self.positives[ends]), _from_zero(self.negatives[ends]))
+
+
+def _merged(positive: Floats, negative: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Merge the scores of two classes, each in ascending order, and say which are positive.
+
+    A function of its own, so that the sorted scores are freed before anything is counted: a tally of many trials should
+    not need three copies of them.
+    """
+    # The position of each positive in the merged order: sorting the values and merging is faster than an argsort.
+    place = np.searchsorted(negative, positive, side="left")
+    place += np.arange(len(positive))
+    is_positive = np.zeros(len(positive) + len(negative), dtype=bool)
+    is_positive[place] = True
+    merged = np.empty(len(is_positive))
+    merged[place] = positive
+    merged[~is_positive] = negative
+    return merged, is_positive
 
 
 def merge(tallies: Iterable[Tally]) -> Tally:

@@ -152,12 +152,25 @@ def _left(
     """Return the expression without one block of units each; None if it is unknown for a part."""
     found = []
     for term, question, part in zip(derived.terms, asked, parts, strict=True):
-        own = [work.draws.left(question.form, sample) for sample, _ in part]
+        own = [_left_of(work.draws, question, sample, value) for sample, value in part]
         known = [values for values in own if values is not None]
         if len(known) < len(own):
             return None
         found.append(over(term, known))
     return work.draws.left_out(asked[0], [whole], Expression(derived.of).combine(found))
+
+
+def _left_of(draws: Draws, question: PreparedMetric, sample: Sample, value: float) -> Floats | None:
+    """Return one number without one block of units each.
+
+    Of crossed units these give the error. The jackknife of what is read at a quantile is no error, so that a smooth form
+    with the same influences stands for it.
+    """
+    is_read = len(draws.plan.unit) > 1 and isinstance(question.form, Located)
+    smooth = draws.left_smooth(question.form, sample) if is_read else None
+    if smooth is None:
+        return draws.left(question.form, sample)
+    return smooth[1] + (value - float(smooth[0].value(sample.tally)))
 
 
 def _samples(whole: Sample, term: Term, question: PreparedMetric) -> list[tuple[Sample, float]]:
