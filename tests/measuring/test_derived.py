@@ -231,8 +231,8 @@ def test_an_expression_over_crossed_units_has_the_error_of_its_parts() -> None:
     rng = np.random.default_rng(4)
     speaker, attack, label = rng.integers(0, 20, 800), rng.integers(0, 8, 800), rng.random(800) < 0.4
     score = 2.0 * label + 0.5 * rng.normal(size=20)[speaker] + rng.normal(size=800)
-    own = {"speaker": np.char.add("s", speaker.astype(str)), "attack": np.where(label, "none", attack.astype(str))}
-    trials = Trials.of(label, score, **own)
+    attacks = np.where(label, "none", attack.astype(str))
+    trials = Trials.of(label, score, speaker=np.char.add("s", speaker.astype(str)), attack=attacks)
     rules = Protocol(metrics=("eer",), derived={"twice": "2 * eer"})
     design = Design(protocol=rules, metrics=("eer",)).changed(bootstrap=200, unit=("speaker", "attack"))
     one, twice = measure_design(trials, design, derived=rules.expressions())

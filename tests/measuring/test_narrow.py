@@ -113,3 +113,30 @@ def test_pairs_with_few_errors_are_tested_by_the_trials_on_which_they_differ() -
     error = math.sqrt((p + q - (p - q) ** 2) / 100.5 + 10**2 * 2 * r / 300.5)
     assert row.p_value == pytest.approx(2 * stats.norm.sf((p - q) / error))
     assert (row.low, row.high) == pytest.approx((p - q - 1.959964 * error, p - q + 1.959964 * error), rel=1e-5)
+
+
+def twice(trials: Trials, times: int) -> Trials:
+    """Every trial so many times, each under the name of its unit."""
+    rows = np.repeat(np.arange(len(trials)), times)
+    own = Trials.of(trials.label[rows], trials.score[rows], header=trials.header, row=rows.astype(str))
+    return at_threshold(own, 0.0)
+
+
+@pytest.mark.parametrize("metric", ["act_dcf", "min_dcf"])
+@pytest.mark.parametrize("missed", [0, 1])
+def test_a_pair_with_few_errors_has_a_test_over_units_that_copies_do_not_change(metric: str, missed: int) -> None:
+    first, second, asked = with_errors(missed, 0), with_errors(4, 0), f"{metric}(p_target=0.5,c_miss=1,c_fa=10)"
+    found = [
+        compare(twice(first, times), twice(second, times), [asked], unit=unit, bootstrap=100, force=True)[0]
+        for times, unit in ((1, None), (1, "row"), (3, "row"))
+    ]
+    if metric == "act_dcf":  # one more false alarm among three times as many trials changes this cost by little
+        found.pop()
+    widths = []
+    for row in found:
+        assert row.test == "wald" and row.p_value is not None and row.low is not None and row.high is not None
+        widths.append(row.high - row.low)
+    # a unit of one row is a trial: Student's quantile of 99 degrees and G / (G - 1) make a hundredth each
+    assert widths[1] == pytest.approx(widths[0], rel=0.04) and widths[1] > widths[0]
+    # three copies of a trial in one unit say as much as one
+    assert widths[-1] == pytest.approx(widths[1]) and found[-1].p_value == pytest.approx(found[1].p_value)

@@ -166,10 +166,11 @@ def _left_of(draws: Draws, question: PreparedMetric, sample: Sample, value: floa
     Of crossed units these give the error. The jackknife of what is read at a quantile is no error, so that a smooth form
     with the same influences stands for it.
     """
-    is_read = len(draws.plan.unit) > 1 and isinstance(question.form, Located)
-    smooth = draws.left_smooth(question.form, sample) if is_read else None
+    form, smooth = question.form, None
+    if len(draws.plan.unit) > 1 and isinstance(form, Located):
+        smooth = draws.left_smooth(form, sample)
     if smooth is None:
-        return draws.left(question.form, sample)
+        return draws.left(form, sample)
     return smooth[1] + (value - float(smooth[0].value(sample.tally)))
 
 
