@@ -53,7 +53,7 @@ def test_every_home_of_entries_is_collected() -> None:
 def test_every_sentence_can_be_written_on_every_surface(entry: Entry) -> None:
     for template in (entry.sentence, entry.short, entry.about):
         names = {part.field for part in parts_of(template) if part.field and not part.field.startswith("-")}
-        inside = {name for part in parts_of(template) for name in _inside(part.field)}
+        inside = {name for part in parts_of(template) for name in [*_inside(part.field), *_in_noun(part.format)]}
         values = dict.fromkeys(names | inside, "x")
         for surface in (TERMINAL, HTML, LATEX):
             text = write(template, values, surface)
@@ -64,6 +64,10 @@ def test_every_sentence_can_be_written_on_every_surface(entry: Entry) -> None:
 
 def _inside(field: str) -> list[str]:
     return [piece.partition(">")[0] for piece in field.split("<")[1:]] if field.startswith("-") else []
+
+
+def _in_noun(format_: str) -> list[str]:
+    return re.findall(r"<(\w+)>", format_)
 
 
 def test_surfaces_write_options_and_names_in_their_own_way() -> None:
@@ -101,6 +105,8 @@ def test_every_sentence_fits_two_lines_of_a_terminal(entry: Entry) -> None:
 
 MADE = {"requirement-met", "requirement-broken", "vain-rule/never", "vain-rule/always"}
 MADE |= {f"{option}-unused" for option in ("weights", "layers", "precision", "compiled")}
+MADE |= {f"unknown-{column}/{why}" for column in ("label", "decision") for why in ("number", "several", "many", "word")}
+MADE |= {"missing-label", "missing-decision"}
 """Codes that the source puts together from two words."""
 
 

@@ -96,7 +96,6 @@ UNDECLARED: Final = "undeclared-positive"
 """The kind of a problem with words that do not say which class is positive."""
 AMBIGUOUS: Final = "ambiguous-label"
 """The kind of a problem with 0 and 1 beside words, or where a declared class has neither as its value."""
-ONE_OF_THESE: Final = "say it in one of these ways"
 
 
 @dataclass(frozen=True)

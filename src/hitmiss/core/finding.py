@@ -37,10 +37,12 @@ STATES: Final[Mapping[Severity, State]] = {INFO: PASSED, NOTE: OPEN, WARNING: FA
 
 @dataclass(frozen=True)
 class Place:
-    """A place in the data: a file, and a row and a column in it."""
+    """A place in the data: file, line (from 1), the value found there, the id of its row, and its column."""
 
     file: str | None = None
     row: int | None = None
+    value: str | None = None
+    item: str | None = None
     column: str | None = None
 
     def __str__(self) -> str:
@@ -50,7 +52,7 @@ class Place:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
-        return {"file": self.file, "row": self.row, "column": self.column}
+        return {"file": self.file, "row": self.row, "column": self.column, "value": self.value, "item": self.item}
 
 
 class _Number(Protocol):

@@ -28,6 +28,21 @@ def escape_invisible(text: str, *, keep: str = "") -> str:
     return text.translate(hidden) if hidden else text
 
 
+LONGEST_QUOTE = 60
+
+
+def quoted(text: str | None) -> str:
+    r"""Return text from a file in the form shown in messages: quoted, control characters escaped, shortened if long.
+
+    >>> print(quoted("E_01\x1b[31m\u202e"))
+    'E_01\x1b[31m\u202e'
+    >>> quoted("x" * 100)[-4:]
+    "xx…'"
+    """
+    text = text or ""
+    return repr(text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…")
+
+
 ASCII_MARKS = {
     "↓": "v", "↑": "^", "→": "->", "–": "-", "—": "-", "−": "-", "×": "x", "·": ".", "…": "...", "±": "+/-", "≥": ">=",
     "≤": "<=", "✓": "+", "✗": "!", "★": "*", "─": "-", "│": "|", "\u00a0": " ", "’": "'", "“": '"', "”": '"', "₁₀": "10",

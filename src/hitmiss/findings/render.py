@@ -10,15 +10,20 @@ from functools import cache
 from string import Formatter
 from typing import Final
 
-from hitmiss.core.finding import Amount, Decimals, Finding, Option, PValue, Severity, Value
+from hitmiss.core.finding import Amount, Decimals, Finding, Option, Place, PValue, Severity, Value
 from hitmiss.core.results import Estimate
 from hitmiss.core.tex import tex
+from hitmiss.core.text import quoted
 from hitmiss.findings import catalogue
 from hitmiss.findings.options import as_keywords, on_command_line, option
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
 
-JOINS: Final = {";": "; ", "or": " or ", "and": " and ", "lines": "\n"}
+JOINS: Final = {";": "; ", "or": " or ", "and": " and ", "lines": "\n", "together": ""}
 """What stands between several values, by the format in the template."""
+ALSO: Final = "also"
+"""The format of further findings, of which a sentence says only what they are and how often."""
+BESIDE: Final = "beside"
+"""The format of several options that are given together."""
 _INSIDE: Final = re.compile(r"<(\w+)>")
 """A value inside an option of a template."""
 
@@ -59,10 +64,32 @@ def text(f: Finding, surface: Surface = TERMINAL) -> str:
     """Return the sentence of a finding; one that is about one of several runs begins with its name."""
     if f.written is not None:
         return surface.escape(f.written)
-    template = catalogue.entry_of(f.code).sentence
+    entry = catalogue.entry_of(f.code)
+    template = entry.sentence
+    if f.subject.places:
+        fix = f"; {filled(entry.fix, f, surface)}" if entry.fix else ""
+        return f"{surface.escape(_first_place(f.subject.places))}{counted(f, surface)}{fix}"
     made = filled(template, f, surface)
     named = f.values.get("who")
     return f"{surface.escape(str(named))}: {made}" if named and "{who}" not in template else made
+
+
+IDS_SHOWN: Final = 5
+
+
+def counted(f: Finding, surface: Surface = TERMINAL) -> str:
+    """Return what is wrong at some places, how often, and the first ids: neither the first place nor what to do."""
+    ids = list(dict.fromkeys(p.item for p in f.subject.places if p.item is not None))
+    dots = ", …" if len(ids) > IDS_SHOWN else ""
+    named = f" (id{'s' if len(ids) > 1 else ''} {', '.join(map(quoted, ids[:IDS_SHOWN]))}{dots})" if ids else ""
+    return filled(catalogue.entry_of(f.code).text, f, surface) + surface.escape(named)
+
+
+def _first_place(places: Sequence[Place]) -> str:
+    """Return the file and row of the first place, with control characters of the file's name escaped."""
+    file, row = places[0].file or "", f"row {places[0].row}" if places[0].row is not None else ""
+    place = ", ".join(filter(None, (file if file.isprintable() else repr(file)[1:-1], row)))
+    return f"{place}: " if place else ""
 
 
 def brief(f: Finding) -> str:
@@ -120,8 +147,15 @@ def write(template: str, values: Mapping[str, Value], surface: Surface = TERMINA
         if _is_option(part, values):
             pending.append(_option(part, values))
         elif part.field:
-            made.append(_value(part, values[part.field], surface))
+            made.append(_value(_with_values(part, values), values[part.field], surface))
     return "".join([*made, surface.write_options(pending)] if pending else made)
+
+
+def _with_values(part: Part, values: Mapping[str, Value]) -> Part:
+    """Fill values into a noun: `{n:missing <column>s}`."""
+    if "<" not in part.format:
+        return part
+    return replace(part, format=_INSIDE.sub(lambda found: str(values[found[1]]), part.format))
 
 
 def _is_option(part: Part, values: Mapping[str, Value]) -> bool:
@@ -143,6 +177,10 @@ def _value(part: Part, value: Value, surface: Surface) -> str:
         return ""
     if isinstance(value, Finding):
         return text(value, surface)
+    if part.format == BESIDE and isinstance(value, Iterable):
+        return surface.write_options([one for one in value if isinstance(one, Option)])
+    if part.format == ALSO and isinstance(value, Iterable):
+        return "".join(f"; also {counted(one, surface)}" for one in value if isinstance(one, Finding))
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         return JOINS.get(part.format, ", ").join(_listed(value, part.quoted, surface))
     if part.quoted:

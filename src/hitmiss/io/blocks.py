@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss.core import artifacts
+from hitmiss.core.finding import Place
 from hitmiss.io.addresses import STDIN
 from hitmiss.io.decode import check_utf8, damaged_gzip, one_line_end, refuse_empty
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.formats import GZIP, HEAD_BYTES, PARQUET, refuse_format
 from hitmiss.io.source import SourceBytes
 
@@ -61,8 +62,7 @@ class HashingFile:
 def fetch_head(path: str | Path, ledger: Diagnostics) -> SourceBytes:
     """Read the first lines of a text, or nothing of a Parquet file."""
     if str(path) == STDIN:
-        what = "stdin can be read once, and streaming may read a file twice"
-        raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])
+        raise ledger.stop("unreadable-file/stdin", [Place("stdin")])
     name = Path(path).name
     artifacts.note_input(path)
     with Path(path).open("rb") as file:
@@ -76,8 +76,7 @@ def fetch_head(path: str | Path, ledger: Diagnostics) -> SourceBytes:
         except (OSError, EOFError, zlib.error) as error:
             raise damaged_gzip(name, error, ledger) from None
     if head.startswith(UTF16):
-        what = "the text is UTF-16, and only UTF-8 is streamed"
-        raise ledger.stop("unreadable-encoding", what, "convert the file, or leave --stream out", [Place(name)])
+        raise ledger.stop("unreadable-encoding/utf16", [Place(name)])
     lines = (
         head if len(head) < PEEK_BYTES - len(codecs.BOM_UTF8) or b"\n" not in head else head[: head.rindex(b"\n") + 1]
     )
@@ -132,8 +131,7 @@ def _whole_lines(text: HashingFile | gzip.GzipFile, name: str, ledger: Diagnosti
         except (OSError, EOFError, zlib.error) as error:
             raise damaged_gzip(name, error, ledger) from None
         if len(data) >= LONGEST_LINE:
-            what = f"a line, or a quoted field, is longer than {LONGEST_LINE:,} bytes"
-            raise ledger.stop("oversized-line", what, "give a table of scores", [Place(name)])
+            raise ledger.stop("oversized-line", [Place(name)], most=LONGEST_LINE)
         if not data:
             return
         yield data.removeprefix(codecs.BOM_UTF8) if is_first else data

@@ -14,10 +14,12 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.columns import user_name
+from hitmiss.core.finding import Finding
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.text import quoted
 from hitmiss.core.weights import not_allowed
 from hitmiss.io.aliases import SYSTEM_PREFIX, says_probability
-from hitmiss.io.diagnostics import Diagnostics, quoted
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.frames import INEXACT, may_be_inexact
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.words import ABSENT, FALSE, flag, is_absent
@@ -42,13 +44,6 @@ PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
 """Matches column names that announce numbers up to 100."""
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 IN_PERCENT: Final = re.compile(r"\s*[-+]?[\d.,]+\s*%\s*")
-NAN_FIX: Final = "fix them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
-KIND_FIX: Final = "declare another score kind (raw, logit or llr), or fix them"
-ROWS_FIX: Final = "fix them, or leave such rows out with --missing drop; or choose --on-nan worst"
-LOGITS_FIX: Final = (
-    "if they are logits, allow them with --scores any and give a --threshold; nothing is converted by guess"
-)
-OUTSIDE: Final = "it is outside 0..1"
 
 
 def score_names(frame: pl.DataFrame) -> list[str]:
@@ -95,10 +90,7 @@ def _refuse_lost_digits(stack: LoadedRows, name: str, wrong: pl.Series, ledger: 
     """Report whole numbers that would be rounded, since distinct ones could then tie; return the other wrong cells."""
     is_whole = wrong & stack.frame[name].str.strip_chars().str.contains(WHOLE)
     if is_whole.any():
-        what = f"{{n}} whole number{{s}} of {user_name(name)} with more digits than a float holds"
-        each = "a float would round it, and it could then equal another"
-        fix = "scale them, or write them as floats"
-        ledger.add("inexact-number", what, fix, stack.places(is_whole, name), stack.title(name), each)
+        ledger.add("inexact-number", stack.places(is_whole, name), stack.title(name), name=user_name(name))
     return wrong & ~is_whole
 
 
@@ -123,9 +115,8 @@ def numbers_of(
         return shares, wrong & False
     if unread.any():
         places = stack.places(unread, name)
-        what = what or f"{user_name(name)}{{s}}"
         fix = _fix_of([p.value or "" for p in places])
-        ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is not a number")
+        ledger.add("not-a-number/cells", places, stack.title(name), what=what or user_name(name), fix=fix)
     return numbers, wrong
 
 
@@ -137,12 +128,11 @@ def _in_percent(cells: pl.Series, wrong: pl.Series, decimal: str) -> pl.Series |
     return None if unread.any() else numbers / 100
 
 
-def _fix_of(cells: Sequence[str]) -> str:
+def _fix_of(cells: Sequence[str]) -> Finding:
     if all(map(DECIMAL_COMMA.fullmatch, cells)):
-        return "they have a decimal comma: use --decimal ,"
-    if all(map(IN_PERCENT.fullmatch, cells)):
-        return f"some are in per cent (the first is {quoted(cells[0])}): write all of them in one way, as 0.4 or as 40%"
-    return f"fix them (the first is {quoted(cells[0])})"
+        return Finding("fix-decimal-comma")
+    code = "fix-per-cent" if all(map(IN_PERCENT.fullmatch, cells)) else "fix-words"
+    return Finding(code, values={"first": quoted(cells[0])})
 
 
 def read_cells(rows: LoadedRows, rules: Mapping[str, str], options: ReadSpec, diagnostics: Diagnostics) -> LoadedRows:
@@ -161,13 +151,13 @@ def score_rules(frame: pl.DataFrame) -> dict[str, str]:
 def read_score(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
     """Return scores; NaN where missing. Those of a column that is named as probabilities lie in 0..1."""
     is_probability = says_probability(rows.title(name).removeprefix(SYSTEM_PREFIX), options.score_kind)
-    return _scores(rows, name, options, diagnostics, is_probability, NAN_FIX, KIND_FIX).fill_null(float("nan"))
+    return _scores(rows, name, options, diagnostics, is_probability, "detector").fill_null(float("nan"))
 
 
 def read_probability(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
     """Return the scores of a classifier, null where missing: probabilities, unless the caller says otherwise."""
     is_probability = options.score_kind in (None, "probability")
-    return _scores(rows, name, options, diagnostics, is_probability, ROWS_FIX, LOGITS_FIX).fill_nan(None)
+    return _scores(rows, name, options, diagnostics, is_probability, "classifier").fill_nan(None)
 
 
 def _scores(
@@ -176,46 +166,50 @@ def _scores(
     options: ReadSpec,
     diagnostics: Diagnostics,
     is_probability: bool,
-    fix: str,
-    range_fix: str,
+    of: str,
 ) -> pl.Series:
     """Return scores as exact float64, null or NaN where missing, which is reported unless such rows are left out."""
-    numbers, wrong = numbers_of(rows, name, options.decimal_sign, diagnostics, what="score{s}")
+    numbers, wrong = numbers_of(rows, name, options.decimal_sign, diagnostics, what="score")
     if options.nan_rule == "refuse" and options.missing != "drop":
-        _refuse_missing(rows, name, numbers, wrong, fix, diagnostics)
+        _refuse_missing(rows, name, numbers, wrong, of, diagnostics)
     if is_probability:
-        refuse_outside(rows, name, numbers, "not-a-probability", "score{s}", range_fix, diagnostics)
+        refuse_outside(rows, name, numbers, RANGE_OF[of], diagnostics)
     return numbers
 
 
+RANGE_OF: Final = {"detector": "not-a-probability/score", "classifier": "not-a-probability/classifier"}
+NAN_OF: Final = {"detector": "nan-score/cells", "classifier": "nan-score/classifier"}
+EMPTY_OF: Final = {"detector": "empty-score/cells", "classifier": "empty-score/classifier"}
+"""The codes of scores that cannot be used: what can be done about them differs."""
+
+
 def _refuse_missing(
-    stack: LoadedRows, name: str, numbers: pl.Series, wrong: pl.Series, fix: str, ledger: Diagnostics
+    stack: LoadedRows, name: str, numbers: pl.Series, wrong: pl.Series, of: str, ledger: Diagnostics
 ) -> None:
     column, nan = stack.title(name), numbers.is_nan().fill_null(False)
     if nan.any():
-        ledger.add("nan-score", "{n} NaN score{s}", fix, stack.places(nan, name), column, "the score is NaN")
+        ledger.add(NAN_OF[of], stack.places(nan, name), column)
     if numbers.null_count() > wrong.sum():
-        places = stack.places(numbers.is_null() & ~wrong, name)
-        ledger.add("empty-score", "{n} empty score{s}", fix, places, column, "the score is empty")
+        ledger.add(EMPTY_OF[of], stack.places(numbers.is_null() & ~wrong, name), column)
 
 
 def refuse_outside(
-    stack: LoadedRows, name: str, numbers: pl.Series, kind: str, what: str, fix: str, ledger: Diagnostics
+    stack: LoadedRows, name: str, numbers: pl.Series, code: str, ledger: Diagnostics, /, **values: object
 ) -> None:
-    """Report numbers outside 0..1."""
+    """Report numbers outside 0..1 under a code."""
     least, most = numbers.min(), numbers.max()
     if isinstance(least, int | float) and isinstance(most, int | float) and least >= 0 and most <= 1:
         return
     outside = ((numbers < 0) | (numbers > 1)).fill_null(False) & numbers.is_not_nan().fill_null(False)
     if outside.any():
-        ledger.add(kind, f"{{n}} {what} outside 0..1", fix, stack.places(outside, name), stack.title(name), OUTSIDE)
+        ledger.add(code, stack.places(outside, name), stack.title(name), **values)
 
 
 def read_threshold(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
     """Return the threshold given in each row, null where blank; on probabilities it lies in 0..1 too."""
     numbers = numbers_of(rows, name, options.decimal_sign, diagnostics)[0].fill_nan(None)
     if options.score_kind in (None, "probability"):
-        refuse_outside(rows, name, numbers, "bad-threshold", "threshold{s}", "fix them", diagnostics)
+        refuse_outside(rows, name, numbers, "bad-threshold/outside", diagnostics)
     return numbers
 
 
@@ -228,7 +222,7 @@ def read_share(stack: LoadedRows, name: str, options: ReadSpec, ledger: Diagnost
         said = {cell: str(int(meant)) for cell in cells.unique() if (meant := flag(cell)) is not None}
         stack = stack.put(cells.replace(said)) if said else stack
     numbers = numbers_of(stack, name, options.decimal_sign, ledger)[0].fill_nan(None)
-    refuse_outside(stack, name, numbers, "share-outside", f"value{{s}} of {user_name(name)}", "fix them", ledger)
+    refuse_outside(stack, name, numbers, "share-outside", ledger, name=user_name(name))
     return numbers
 
 
@@ -242,9 +236,8 @@ def cut_labels(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> Loa
     wrong = ~is_blank & ~shares.is_between(0.0, 1.0).fill_null(False)
     if wrong.any():
         places = stack.places(wrong, "label")
-        comma = "; if they have a decimal comma, use --decimal ," if all("," in (p.value or "") for p in places) else ""
-        what, each = "{n} label{s} that are no shares of annotators", "it is not a share of annotators from 0 to 1"
-        ledger.add("bad-share", what, f"a share is a number from 0 to 1{comma}", places, stack.title("label"), each)
+        comma = Finding("if-decimal-comma") if all("," in (p.value or "") for p in places) else None
+        ledger.add("bad-share/labels", places, stack.title("label"), comma=comma)
     made = pl.when(is_blank).then(pl.lit("")).when(shares >= options.label_cut).then(pl.lit("1")).otherwise(pl.lit("0"))
     return stack.put(pl.select(made.alias("label")).to_series())
 
@@ -257,14 +250,13 @@ def read_number(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Dia
 
 def read_weight(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
     """Return the weights; every row needs one that its kind allows."""
-    numbers, unread = numbers_of(rows, name, options.decimal_sign, diagnostics, what="weight{s}")
+    numbers, unread = numbers_of(rows, name, options.decimal_sign, diagnostics, what="weight")
     assert options.weight_kind is not None  # a weight is never read without its kind
     wrong, allowed = not_allowed(numbers, options.weight_kind)
     wrong &= ~unread
     if wrong.any():
-        places = rows.places(wrong, name)
-        fix = f"a {options.weight_kind} weight is {allowed}"
-        diagnostics.add("bad-weight", "{n} weight{s} that cannot be used", fix, places, rows.title(name), fix)
+        told = {"kind": options.weight_kind, "allowed": allowed}
+        diagnostics.add("bad-weight/cells", rows.places(wrong, name), rows.title(name), **told)
     return numbers
 
 
@@ -288,11 +280,7 @@ def read_confidence(stack: LoadedRows, name: str, options: ReadSpec, ledger: Dia
     if PERCENT.search(title.lower()) or "confidence_percent" in options.columns:
         is_share = is_share | True
     numbers = pl.select(pl.when(is_share).then(numbers / 100).otherwise(numbers)).to_series().fill_nan(None)
-    fix = (
-        f"if they are in per cent, say --column confidence_percent={title}; "
-        f"if they are something else, --column rating={title}"
-    )
-    refuse_outside(stack, name, numbers, "not-a-probability", "confidence{s}", fix, ledger)
+    refuse_outside(stack, name, numbers, "not-a-probability/confidence", ledger, title=title)
     return numbers
 
 
@@ -305,14 +293,14 @@ WITH_UNIT: Final = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*([a-z]*)\s*"
 
 
 def amount_in(value: object, *, is_seconds: bool) -> tuple[float | None, str]:
-    """Return the amount that a field of a nested row holds, None if it is absent, and what is wrong with it.
+    """Return the amount that a field of a nested row holds, None if it is absent, and the code of what is wrong with it.
 
     Durations may have a unit; others than seconds are converted. No amount is below 0.
 
     >>> amount_in("1500 ms", is_seconds=True), amount_in(None, is_seconds=True), amount_in("2", is_seconds=False)
     ((1.5, ''), (None, ''), (2.0, ''))
     >>> amount_in("-1", is_seconds=True)[1], amount_in("3 min", is_seconds=True)[1], amount_in("many", is_seconds=False)[1]
-    ('it is below 0', 'it is not a number of seconds', 'it is not a number')
+    ('bad-number/negative', 'bad-number/seconds', 'bad-number/text')
     """
     if is_absent(value) or value == "-":
         return None, ""
@@ -320,8 +308,8 @@ def amount_in(value: object, *, is_seconds: bool) -> tuple[float | None, str]:
     unit = found[2].lower() if found else ""
     number = number_in(found[1] if found else str(value).strip())
     if number is None or unit not in UNITS or isinstance(value, bool):
-        return None, "it is not a number of seconds" if is_seconds else "it is not a number"
-    return number / UNITS[unit], "it is below 0" if number < 0 else ""
+        return None, "bad-number/seconds" if is_seconds else "bad-number/text"
+    return number / UNITS[unit], "bad-number/negative" if number < 0 else ""
 
 
 def without_false(errors: pl.Series) -> pl.Series:

@@ -13,8 +13,10 @@ import polars as pl
 
 from hitmiss.core.classes import Reading
 from hitmiss.core.columns import FIXED, INNER
+from hitmiss.core.finding import Finding, Place
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.core.text import quoted
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.join import same_values
 from hitmiss.io.loaded import LoadedRows
 
@@ -25,9 +27,7 @@ def check_ids(stack: LoadedRows, ledger: Diagnostics) -> None:
     """Check that every row has an id."""
     empty = stack.frame["item"].str.len_bytes() == 0
     if empty.any():
-        what = "{n} row{s} without an id"
-        places = [Place(p.file, p.row) for p in stack.places(empty)]
-        ledger.add("empty-id", what, "give every row its id", places, stack.title("item"), "the id is empty")
+        ledger.add("empty-id", [Place(p.file, p.row) for p in stack.places(empty)], stack.title("item"))
 
 
 def check_repeats(
@@ -112,19 +112,13 @@ def _refuse_conflicts(
 ) -> None:
     both = groups.filter(pl.col(":labels") > 1)[":row"]
     differ = groups.filter((pl.col(":rows") > 1) & (pl.col(":labels") == 1))[":row"]
-    fix = "keep the right row of each; rows that differ are never merged"
-    apart_by = [] if is_key else _telling_apart(groups, key)
-    if apart_by:
-        names = [stack.title(name) for name in apart_by[:SHOWN_COLUMNS]]
-        fix += f". They differ in {', '.join(names)}: if that says which run answered, say --run-column {names[0]}"
-    each, has_both = "the id has another row that differs", "the id has both labels"
+    names = [stack.title(name) for name in ([] if is_key else _telling_apart(groups, key))[:SHOWN_COLUMNS]]
+    apart = Finding("told-apart-by", values={"names": names, "one": names[0]}) if names else None
     if len(both):
-        ledger.add(
-            "both-labels", "{n} row{s} of ids with both labels", fix, stack.at(both), stack.title("label"), has_both
-        )
+        ledger.add("both-labels/ids", stack.at(both), stack.title("label"), apart=apart)
     if len(differ):
-        kind = "conflicting-in-key" if is_key else "conflicting-id"
-        ledger.add(kind, "{n} differing row{s} of shared ids", fix, stack.at(differ), stack.title("item"), each)
+        code = "conflicting-in-key" if is_key else "conflicting-id"
+        ledger.add(code, stack.at(differ), stack.title("item"), apart=apart)
 
 
 def check_one_label(stack: LoadedRows, question: Sequence[str], reading: Reading, ledger: Diagnostics) -> None:
@@ -144,17 +138,15 @@ def check_one_label(stack: LoadedRows, question: Sequence[str], reading: Reading
     )
     other = stack.places(is_first, "label")[0]
     where = f"row {other.row}" if other.file == first.file else f"{other.file}, row {other.row}"
-    what = f"{{n}} row{{s}} of ids with two labels in different runs (here {quoted(first.value)}, {quoted(other.value)} in {where})"
-    fix = "an item has one label: correct the files"
-    ledger.add("both-labels", what, fix, places, stack.title("label"), "another run has another label for this id")
+    here = {"here": quoted(first.value), "other": quoted(other.value), "place": where}
+    ledger.add("both-labels/runs", places, stack.title("label"), **here)
 
 
 def _merge(stack: LoadedRows, identical: pl.Series, is_key: bool, options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
     frame = stack.frame
     if not options.dedupe:
-        kind = "duplicate-in-key" if is_key else "duplicate-id"
-        what, each = "{n} repeated row{s}", "the row occurs more than once"
-        ledger.add(kind, what, "merge identical rows with --dedupe", stack.at(identical), stack.title("item"), each)
+        code = "duplicate-in-key" if is_key else "duplicate-id/repeated"
+        ledger.add(code, stack.at(identical), stack.title("item"))
         return stack
     first = frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()
     ledger.choices.append(f"dedupe{'-key' if is_key else ''}({frame.height - first.sum()})")

@@ -12,9 +12,11 @@ import polars as pl
 from hitmiss.core.classes import about_spoofing, code_of, is_word
 from hitmiss.core.columns import column_name, find_column, prefixed
 from hitmiss.core.errors import UsageError, nearest
-from hitmiss.core.finding import Remark
+from hitmiss.core.finding import Finding, Place, Remark
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.text import quoted
 from hitmiss.core.trials import ANSWERS, FIXED
+from hitmiss.findings.options import option
 from hitmiss.io.aliases import (
     ALIASES,
     DECIDED,
@@ -32,7 +34,7 @@ from hitmiss.io.aliases import (
     may_name_runs,
     plain,
 )
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
+from hitmiss.io.diagnostics import Diagnostics, Stop, listed, near_or_listed
 from hitmiss.io.layouts import LAYOUTS, Layout, find_positional, is_number
 from hitmiss.io.source import Kinds, Row, SourceHead
 from hitmiss.io.words import is_absent
@@ -166,9 +168,9 @@ def _only(ours: str, columns: Columns, hits: Sequence[int], ledger: Diagnostics)
         hits = fitting if len(fitting) == 1 else hits
     if len(hits) > 1:
         several = [columns.names[at] for at in hits]
-        what = f"the {ours} could be any of the columns {', '.join(map(quoted, several))}"
-        fix = f"say which, as {option_of(columns.role)} {ours}={several[0]}"
-        raise ledger.stop("ambiguous-column", what, fix, [Place(columns.file, 1)], column=ours)
+        way = option(f"{option_of(columns.role)} {ours}={several[0]}")
+        told = {"ours": ours, "columns": map(quoted, several), "way": way}
+        raise ledger.stop("ambiguous-column/roles", [Place(columns.file, 1)], ours, **told)
     return hits[0] if hits else None
 
 
@@ -210,9 +212,8 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Diagno
     """Stop if the caller names a column that no file has."""
     for theirs in (*options.columns.values(), *options.key_columns.values(), *options.score_columns):
         if theirs not in columns:
-            near = nearest(theirs, columns)
-            hint = f"did you mean {quoted(near)}?" if near else f"there are {listed(columns)}"
-            raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1)], theirs)
+            hint = near_or_listed(nearest(theirs, columns), columns)
+            raise ledger.stop("missing-column/named", [Place(file, 1)], theirs, name=quoted(theirs), hint=hint)
 
 
 SHARES: Final = ("y_true", "label", "target", "toxicity", "toxic")
@@ -341,9 +342,8 @@ def _with_decision(
     rows = shape.first[shape.names is None :]
     binary = [name for name in named if _is_binary([row[at] for row in rows if len(row) > (at := names.index(name))])]
     if len(binary) > 1:
-        what = f"the decision could be any of the columns {', '.join(map(quoted, binary))}"
-        fix = f"say which, as --column decision={binary[0]}"
-        raise ledger.stop("ambiguous-column", what, fix, [Place(shape.name, 1)], column="decision")
+        told = {"ours": "decision", "columns": map(quoted, binary), "way": option(f"--column decision={binary[0]}")}
+        raise ledger.stop("ambiguous-column/roles", [Place(shape.name, 1)], "decision", **told)
     if layout.documented:
         ledger.notes += [
             Remark.of("not-binary", file=shape.name, column=quoted(name)) for name in named if name not in binary
@@ -391,8 +391,7 @@ def refuse_twins(names: Sequence[str], file: str, ledger: Diagnostics) -> None:
     """Stop if two columns have the same name."""
     twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
     if twice:
-        what, fix = f"two columns are called {quoted(twice[0])}", "give each column a name of its own"
-        raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1, twice[0])])
+        raise ledger.stop("ambiguous-column/twins", [Place(file, 1, twice[0])], name=quoted(twice[0]))
 
 
 def _forced(shape: SourceHead, role: Role, options: ReadSpec, ledger: Diagnostics) -> Layout | None:
@@ -401,8 +400,8 @@ def _forced(shape: SourceHead, role: Role, options: ReadSpec, ledger: Diagnostic
     if layout is None or (role != "both" and (role == "scores") != ("score" in layout.columns)):
         return None
     if not layout.has_header and len(layout.columns) != shape.width:
-        what = f"the layout {layout.name} has {len(layout.columns)} columns, the first row has {shape.width}"
-        raise ledger.stop("missing-column", what, "leave --layout out, or say --separator", [Place(shape.name, 1)])
+        told = {"layout": layout.name, "of": len(layout.columns), "width": shape.width}
+        raise ledger.stop("missing-column/layout", [Place(shape.name, 1)], **told)
     return layout
 
 
@@ -436,12 +435,9 @@ def _by_position(
             found.setdefault(ours, at)
     if need not in found:
         first = quoted(shape.separator.join(shape.first[0]))
-        what = f"the layout was not recognised: there is no header, and the first of its {shape.width}-column rows is {first}"
-        option = option_of(role)
-        fix = (
-            f"say which column is which by position, as {option} item=1 {option} {need}=2, or with `hitmiss init FILE`"
-        )
-        raise ledger.stop("missing-column", what, fix, [Place(shape.name, 1)], column=need)
+        ways = [option(f"{option_of(role)} {which}") for which in ("item=1", f"{need}=2")]
+        told = {"width": shape.width, "row": first, "ways": ways}
+        raise ledger.stop("missing-column/no-header", [Place(shape.name, 1)], need, **told)
     silent = {at for at, ours in enumerate(columns) if not ours}
     rest = {f"column_{at + 1}": at for at in range(shape.width) if at not in found.values() and at not in silent}
     return layout.name if columns and layout else "columns", found | rest
@@ -451,8 +447,8 @@ def _position(theirs: str, shape: SourceHead, ledger: Diagnostics) -> int:
     number = theirs.removeprefix("column_")
     if number.isdecimal() and 1 <= int(number) <= shape.width:
         return int(number) - 1
-    what = f"there is no header, so the column {quoted(theirs)} is not known"
-    raise ledger.stop("missing-column", what, f"give its position, from 1 to {shape.width}", [Place(shape.name, 1)])
+    told = {"name": quoted(theirs), "width": shape.width}
+    raise ledger.stop("missing-column/position", [Place(shape.name, 1)], **told)
 
 
 def _layout_of(names: Row, role: Role) -> str:
@@ -518,41 +514,39 @@ def _refuse_missing(
 ) -> None:
     """Stop if the file lacks a required column. Ids may be absent if the file is not joined with another."""
     if layout is not TABLE:
-        lacking = {ours: "" for ours in layout.needs if ours not in found}
+        lacking: dict[str, Finding | None] = {ours: None for ours in layout.needs if ours not in found}
     else:
         has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
         needs = {
-            "item": ("item" in found or role == "both", ""),
-            "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
-            "score": (
-                has_answer or role in ("key", "manifest"),
-                " or --score-column NAME, or --column verdict=NAME if it holds decisions",
-            ),
+            "item": ("item" in found or role == "both", None),
+            "label": ("label" in found or role in ("scores", "manifest"), "or-key" if role == "both" else None),
+            "score": (has_answer or role in ("key", "manifest"), "or-other-answers"),
         }
-        lacking = {ours: otherwise for ours, (is_met, otherwise) in needs.items() if not is_met}
+        lacking = {ours: Finding(code) if code else None for ours, (is_met, code) in needs.items() if not is_met}
     if lacking:
         raise no_column(lacking, names, role, file, ledger, layout)
 
 
 def no_column(
-    lacking: Mapping[str, str], names: Row, role: Role, file: str, ledger: Diagnostics, layout: Layout
+    lacking: Mapping[str, Finding | None], names: Row, role: Role, file: str, ledger: Diagnostics, layout: Layout
 ) -> Stop:
     """Return the finding that required columns are missing, to be raised; each with what else would do."""
     ours = list(lacking)
-    what = f"no column is the {' and none the '.join(ours)}; there are {listed(names)}"
-    if layout is not TABLE:
-        called = [dict.fromkeys((*layout.aliases[one], *PUBLISHED.get(one, ()))) for one in ours]
-        known = "; ".join(f"it may be called {', '.join(some)}" for some in called)
-        what = f"there is no {' column and no '.join(ours)} column; {known}; there are {listed(names)}"
-    options = " ".join(f"{option_of(role)} {one}=NAME" for one in ours)
-    others = "".join(dict.fromkeys(lacking.values()))
-    which = "which they are" if len(ours) > 1 else "which one it is"
-    fix = f"say {which} with {options}{others}, or once for all commands with `hitmiss init FILE`"
-    return ledger.stop("missing-column", what, fix, [Place(file, 1)], ours[0])
+    told: dict[str, object] = {
+        "names": listed(names),
+        "which": "which they are" if len(ours) > 1 else "which one it is",
+        "ways": [option(f"{option_of(role)} {one}=NAME") for one in ours],
+        "or_else": list({f.code: f for f in lacking.values() if f is not None}.values()),
+    }
+    if layout is TABLE:
+        return ledger.stop("missing-column/role", [Place(file, 1)], ours[0], ours=" and none the ".join(ours), **told)
+    called = [", ".join(dict.fromkeys((*layout.aliases[one], *PUBLISHED.get(one, ())))) for one in ours]
+    told |= {"ours": " column and no ".join(ours), "called": "; it may be called ".join(called)}
+    return ledger.stop("missing-column/documented", [Place(file, 1)], ours[0], **told)
 
 
 def no_weight(wanted: str, names: Sequence[str], file: str, ledger: Diagnostics) -> Stop:
     """Return the finding that a file has no such column of weights, to be raised."""
     near = nearest(wanted, names)
-    fix = f"did you mean --weight {near}?" if near else f"there are {listed(names)}"
-    return ledger.stop("missing-column", f"there is no column {quoted(wanted)} with the weights", fix, [Place(file, 1)])
+    hint = Finding("did-you-mean/weight", values={"near": near}) if near else near_or_listed(None, names)
+    return ledger.stop("missing-column/weight", [Place(file, 1)], name=quoted(wanted), hint=hint)

@@ -10,8 +10,8 @@ from typing import Final
 
 from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import UsageError
-from hitmiss.core.finding import Remark
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.core.finding import Place, Remark
+from hitmiss.io.diagnostics import Diagnostics, Stop
 
 BOMS: Final = (  # UTF-32 comes before UTF-16: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF8, "utf-8"),
@@ -20,14 +20,13 @@ BOMS: Final = (  # UTF-32 comes before UTF-16: its little-endian mark begins wit
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-NUL: Final = "the text holds a NUL byte"
-NUL_FIX: Final = "fix the file, or say --encoding"
+NUL: Final = "unreadable-encoding/nul"
 BLANK: Final = b" \t\r\n\0"
 
 
 def refuse_empty(data: bytes, name: str, ledger: Diagnostics) -> None:
     if not data[:4096].strip(BLANK) and not data.strip(BLANK):
-        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+        raise ledger.stop("empty-file", [Place(name)])
 
 
 def unpack_gzip(raw: bytes, name: str, ledger: Diagnostics) -> bytes:
@@ -41,10 +40,7 @@ def unpack_gzip(raw: bytes, name: str, ledger: Diagnostics) -> bytes:
                 out.write(chunk)
                 progress.report(f"unpacking {name}, MB", packed_at.tell() / 1e6, len(raw) / 1e6)
                 if out.tell() > limit:
-                    fix = "unpack it by hand if you trust it"
-                    raise ledger.stop(
-                        "oversized-archive", f"the archive unfolds beyond {limit:,} bytes", fix, [Place(name)]
-                    )
+                    raise ledger.stop("oversized-archive/packed", [Place(name)], limit=limit)
     except (OSError, EOFError, zlib.error) as error:
         raise damaged_gzip(name, error, ledger) from None
     return out.getvalue()
@@ -76,16 +72,14 @@ def _decode_with_nul(data: bytes, name: str, ledger: Diagnostics) -> tuple[bytes
         used = "utf-16-le" if odd else "utf-16-be"
         ledger.notes.append(Remark.of("encoding-guessed", file=name, encoding=used))
         return _decode(data, used, name, ledger), used
-    raise _unreadable(NUL, data, data.index(b"\0"), name, ledger, NUL_FIX)
+    raise _unreadable(NUL, data, data.index(b"\0"), name, ledger)
 
 
 def _decode_latin(data: bytes, start: int, name: str, ledger: Diagnostics) -> tuple[bytes, str]:
     # In latin-1 these bytes are invisible control characters: the file has another encoding, and guessing would misread
     # ids.
     if any(bytes((code,)) in data for code in range(0x80, 0xA0)):
-        raise _unreadable(
-            "the text is neither UTF-8 nor latin-1", data, start, name, ledger, "say --encoding, as cp1252"
-        )
+        raise _unreadable("unreadable-encoding/neither", data, start, name, ledger)
     ledger.notes.append(Remark.of("encoding-guessed/latin", file=name))
     return data.decode("latin-1").encode(), "latin-1"
 
@@ -100,20 +94,18 @@ def _decode(data: bytes, encoding: str, name: str, ledger: Diagnostics) -> bytes
     except LookupError:
         raise UsageError.of("unknown-encoding", encoding=encoding) from None
     except UnicodeDecodeError as error:
-        raise _unreadable(f"the text is not {encoding}", data, error.start, name, ledger, "say --encoding") from None
+        raise _unreadable("unreadable-encoding/other", data, error.start, name, ledger, encoding=encoding) from None
     except UnicodeEncodeError:
-        raise _unreadable(
-            f"the {encoding} text holds half a character", data, 0, name, ledger, "fix the file"
-        ) from None
+        raise _unreadable("unreadable-encoding/half", data, 0, name, ledger, encoding=encoding) from None
     if b"\0" in text:
-        raise _unreadable(NUL, text, text.index(b"\0"), name, ledger, NUL_FIX)
+        raise _unreadable(NUL, text, text.index(b"\0"), name, ledger)
     return text
 
 
-def _unreadable(what: str, data: bytes, at: int, name: str, ledger: Diagnostics, fix: str) -> Stop:
+def _unreadable(code: str, data: bytes, at: int, name: str, ledger: Diagnostics, **values: str) -> Stop:
     row = data.count(b"\n", 0, at) + 1
     value = f"byte 0x{data[at]:02x}" if at < len(data) else None
-    return ledger.stop("unreadable-encoding", what, fix, [Place(name, row, value)])
+    return ledger.stop(code, [Place(name, row, value)], **values)
 
 
 def one_line_end(text: bytes, name: str, ledger: Diagnostics) -> bytes:
@@ -126,14 +118,11 @@ def one_line_end(text: bytes, name: str, ledger: Diagnostics) -> bytes:
     if b"\n" not in text:
         return text.replace(b"\r", b"\n")
     row = text.count(b"\n", 0, text.index(b"\r")) + 1
-    raise ledger.stop(
-        "stray-line-end", "a line contains a lone carriage return", "use one kind of line end", [Place(name, row)]
-    )
+    raise ledger.stop("stray-line-end", [Place(name, row)])
 
 
 def damaged_gzip(name: str, error: Exception, ledger: Diagnostics) -> Exception:
-    what = f"the gzip archive is damaged ({error})"
-    return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+    return ledger.stop("unreadable-file/broken", [Place(name)], what="gzip archive", reason=str(error))
 
 
 def check_utf8(data: bytes, name: str, lines_before: int, ledger: Diagnostics) -> bytes:
@@ -145,7 +134,6 @@ def check_utf8(data: bytes, name: str, lines_before: int, ledger: Diagnostics) -
             at = error.start
     if at >= 0:
         row = lines_before + data.count(b"\n", 0, at) + 1
-        what = NUL if data[at] == 0 else "the text is not UTF-8, and only UTF-8 is streamed"
-        fix = NUL_FIX if data[at] == 0 else "convert the file, or leave --stream out"
-        raise ledger.stop("unreadable-encoding", what, fix, [Place(name, row, f"byte 0x{data[at]:02x}")])
+        code = NUL if data[at] == 0 else "unreadable-encoding/streamed"
+        raise ledger.stop(code, [Place(name, row, f"byte 0x{data[at]:02x}")])
     return data

@@ -7,76 +7,78 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.finding import Finding, Place, Subject, as_value
+from hitmiss.core.text import quoted
+from hitmiss.findings.catalogue import entry_of
+from hitmiss.findings.render import filled
 
 SHOWN: Final = 5
-LONGEST_QUOTE: Final = 60
 LISTED: Final = 12
+OF_THE_FIRST: Final = ("fix", "first")
+"""Values that only the first of several like findings says: what to do about the words that stand where numbers should."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """The place of a fault: file, line (from 1), the value found there, the id of its row, and its column if it varies."""
+class FaultGroup:
+    """One kind of fault with all its places."""
 
-    file: str | None = None
-    row: int | None = None
-    value: str | None = None
-    item: str | None = None
-    column: str | None = None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One kind of fault with all its places. `what` may use {n} and {s} (the plural s); `fix` says what to do."""
-
-    kind: str
-    what: str
-    fix: str
+    plain: Finding
+    """What is wrong, without the places; a value `n` is the number of faults, where not all places are listed."""
     places: tuple[Place, ...]
     column: str | None = None
-    each: str = ""
     choices: tuple[Mapping[str, str], ...] = ()
 
     @property
-    def likeness(self) -> tuple[str | None, ...]:
-        """What findings have in common that are reported as one; the fix for words as numbers quotes the first word."""
-        return self.kind, self.what, self.fix if self.kind != "not-a-number" else "", self.column, self.each
+    def kind(self) -> str:
+        """The kind of its faults: the code without the word that tells several sentences apart."""
+        return self.plain.code.partition("/")[0]
 
     @property
-    def count(self) -> str:
-        """Return what is wrong, how often, and the first ids."""
-        n = len(self.places)
-        return counted(self.what, n) + _ids(self.places)
+    def likeness(self) -> tuple[object, ...]:
+        """What findings have in common that are reported as one."""
+        return self.plain.code, self.column, {k: v for k, v in self.plain.values.items() if k not in OF_THE_FIRST}
 
     @property
-    def sentence(self) -> str:
-        """Return one sentence: where, what, how often, the first ids, and how to fix it."""
-        return f"{_where(self.places)}{self.count}; {self.fix}"
+    def found(self) -> Finding:
+        """The finding with its places, whose sentence says where, what, how often, the first ids, and how to fix it."""
+        values = {"n": len(self.places), **self.plain.values}
+        return Finding(self.plain.code, Subject(places=self.places), values)
+
+    @property
+    def fix(self) -> str:
+        """What to do."""
+        return filled(entry_of(self.plain.code).fix, self.found)
 
     def faults(self) -> Iterable[Fault]:
         """Yield one fault per place."""
-        message = self.each or counted(self.what, 1)
+        entry = entry_of(self.plain.code)
+        message = filled(entry.short or entry.text, Finding(self.plain.code, values={**self.plain.values, "n": 1}))
         for p in self.places:
             about = f"{message}, id {quoted(p.item)}" if p.item is not None else message
             yield Fault(self.kind, about, p.file, p.row, p.column or self.column, p.value)
+
+    @property
+    def names_place(self) -> bool:
+        """Whether its sentence names the only place with all there is to say of it."""
+        return len(self.places) == 1 and not entry_of(self.plain.code).short and self.places[0].value is None
 
 
 @dataclass
 class Diagnostics:
     """The findings, notes and choices collected while reading."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FaultGroup] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     choices: list[str] = field(default_factory=list)
 
     def add(
         self,
-        kind: str,
-        what: str,
-        fix: str,
+        code: str,
         places: Sequence[Place],
         column: str | None = None,
-        each: str = "",
         choices: Sequence[Mapping[str, str]] = (),
+        /,
+        **values: object,
     ) -> None:
         """Record a finding; a finding without places is ignored, and one like an earlier one is merged with it.
 
@@ -84,31 +86,24 @@ class Diagnostics:
 
         >>> ledger = Diagnostics()
         >>> for row in (2, 9):
-        ...     ledger.add("nan-score", "{n} NaN score{s}", "fix them", [Place("s.tsv", row)])
-        >>> [len(finding.places) for finding in ledger.findings]
-        [2]
+        ...     ledger.add("empty-id", [Place("s.tsv", row)])
+        >>> [len(finding.places) for finding in ledger.findings], ledger.error().message
+        ([2], 's.tsv, row 2: 2 rows without an id; give every row its id')
         """
         if places:
-            self._record(Finding(kind, what, fix, tuple(places), column, each, tuple(choices)))
+            plain = Finding(code, values={name: as_value(value) for name, value in values.items()})
+            self._record(FaultGroup(plain, tuple(places), column, tuple(choices)))
 
-    def _record(self, new: Finding) -> None:
+    def _record(self, new: FaultGroup) -> None:
         for at, known in enumerate(self.findings):
             if known.likeness == new.likeness:
                 self.findings[at] = replace(known, places=(*known.places, *new.places))
                 return
         self.findings.append(new)
 
-    def stop(
-        self,
-        kind: str,
-        what: str,
-        fix: str,
-        places: Sequence[Place],
-        column: str | None = None,
-        each: str = "",
-    ) -> Stop:
+    def stop(self, code: str, places: Sequence[Place], column: str | None = None, /, **values: object) -> Stop:
         """Record a finding after which reading cannot continue, and return the exception to raise."""
-        self.add(kind, what, fix, places, column, each)
+        self.add(code, places, column, **values)
         return Stop()
 
     def take(self, other: Diagnostics) -> None:
@@ -126,10 +121,14 @@ class Diagnostics:
     def error(self) -> DataError:
         """Return all findings as one error: the sentence of the first, then a summary of the others."""
         first, *others = self.findings
-        more = "".join(f"; also {f.count}" for f in others[:SHOWN])
-        more += f"; and {len(others) - SHOWN:,} more kinds of faults" if len(others) > SHOWN else ""
-        made = DataError(first.sentence + more, self.faults, choices=self.open_choices)
-        made.names_place = len(made.faults) == 1 and first.each in ("", first.what) and first.places[0].value is None
+        told = first.found
+        if others:
+            left = len(others) - SHOWN
+            more = Finding("more-kinds-of-faults", values={"n": left}) if left > 0 else None
+            also = tuple(other.found for other in others[:SHOWN])
+            told = Finding("several-faults", values={"first": told, "also": also, "more": more})
+        made = DataError.coded(told, first.kind).with_faults(self.faults).settled_by(self.open_choices)
+        made.names_place = not others and first.names_place
         return made
 
     @property
@@ -142,27 +141,6 @@ class Stop(Exception):
     """Reading cannot continue; the ledger says why. This exception never leaves the package."""
 
 
-def counted(what: str, n: int) -> str:
-    """Fill in the number. `str.format` cannot be used: the text may quote a file that contains braces.
-
-    >>> counted("{n} label{s} '{x}'", 2)
-    "2 labels '{x}'"
-    """
-    return what.replace("{n}", f"{n:,}").replace("{s}", "" if n == 1 else "s")
-
-
-def quoted(text: str | None) -> str:
-    r"""Return text from a file in the form shown in messages: quoted, control characters escaped, shortened if long.
-
-    >>> print(quoted("E_01\x1b[31m\u202e"))
-    'E_01\x1b[31m\u202e'
-    >>> quoted("x" * 100)[-4:]
-    "xx…'"
-    """
-    text = text or ""
-    return repr(text if len(text) <= LONGEST_QUOTE else text[: LONGEST_QUOTE - 1] + "…")
-
-
 def listed(names: Sequence[str]) -> str:
     """Return the first names of a list, quoted, and how many more there are.
 
@@ -173,26 +151,10 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(map(quoted, names[:LISTED])) + rest
 
 
-def shown(name: str) -> str:
-    r"""Return a file's name with its control characters escaped.
-
-    >>> print(shown("a\x1b[2J.tsv"), shown("scores.tsv"))
-    a\x1b[2J.tsv scores.tsv
-    """
-    return name if name.isprintable() else repr(name)[1:-1]
-
-
-def _where(places: Sequence[Place]) -> str:
-    first = places[0]
-    file = f"{shown(first.file)}" if first.file else ""
-    row = f"row {first.row}" if first.row is not None else ""
-    place = ", ".join(filter(None, (file, row)))
-    return f"{place}: " if place else ""
-
-
-def _ids(places: Sequence[Place]) -> str:
-    ids = list(dict.fromkeys(p.item for p in places if p.item is not None))
-    if not ids:
-        return ""
-    dots = ", …" if len(ids) > SHOWN else ""
-    return f" (id{'s' if len(ids) > 1 else ''} {', '.join(map(quoted, ids[:SHOWN]))}{dots})"
+def near_or_listed(near: str | None, names: Sequence[str]) -> Finding:
+    """Return what to do about a name that is not there: take the nearest one, or one of those that are."""
+    return (
+        Finding("did-you-mean", values={"near": quoted(near)})
+        if near
+        else Finding("there-are", values={"names": listed(names)})
+    )

@@ -11,9 +11,10 @@ from typing import Final
 
 from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.finding import Place
 from hitmiss.io.addresses import STDIN, is_remote, name_of, table_of
 from hitmiss.io.decode import one_line_end, refuse_empty, to_utf8, unpack_gzip
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.formats import ARROW, GZIP, HEAD_BYTES, PARQUET, ZIP, refuse_format
 from hitmiss.io.remote import addresses_in, remote_pieces
 from hitmiss.io.source import SourceBytes
@@ -56,8 +57,7 @@ def fetch(path: str | Path, encoding: str | None, ledger: Diagnostics) -> Source
         return SourceBytes(name, sha, data, "xlsx")
     refuse_format(data[:HEAD_BYTES], name, ledger)
     if data.startswith(PARQUET) and b"\0" in data:
-        what = "it begins as a Parquet file and does not end as one"
-        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+        raise ledger.stop("unreadable-file/cut", [Place(name)])
     text, used = to_utf8(data, name, encoding, ledger)
     refuse_empty(text, name, ledger)  # the file may have held only a byte-order mark
     return SourceBytes(name, sha, one_line_end(text, name, ledger), used)
@@ -78,11 +78,9 @@ def _read(path: str | Path, name: str, ledger: Diagnostics) -> bytes:
     if table_of(str(path)) is not None:
         raise UsageError.of("table-address", path=path)
     if Path(path).is_dir():
-        what, fix = "it is a folder, but not a run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
-        raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
+        raise ledger.stop("unreadable-file/folder", [Place(name or str(path))])
     if Path(path).is_char_device() and str(path) not in STREAMS:
-        what, fix = "it is a device, which has no end", "give a file"
-        raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
+        raise ledger.stop("unreadable-file/device", [Place(name or str(path))])
     artifacts.note_input(path)
     return _read_whole(Path(path))
 
@@ -94,8 +92,7 @@ def _joined(pieces: Iterable[bytes], name: str, ledger: Diagnostics) -> bytes:
         found.append(piece)
         done += len(piece)
         if done > artifacts.MOST_BYTES:
-            what = f"it has more than {artifacts.MOST_BYTES:,} bytes"
-            raise ledger.stop("unreadable-file", what, "add --stream, or fetch it and score the file", [Place(name)])
+            raise ledger.stop("unreadable-file/large", [Place(name)], most=artifacts.MOST_BYTES)
     return b"".join(found)
 
 

@@ -6,7 +6,8 @@ import codecs
 from pathlib import Path
 from typing import Final
 
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.core.finding import Place
+from hitmiss.io.diagnostics import Diagnostics
 
 ZIP: Final = b"PK\x03\x04"
 GZIP: Final = b"\x1f\x8b"
@@ -37,21 +38,17 @@ TABLES: Final = (".parquet", ".pq", ".arrow", ".feather")
 def refuse_format(start: bytes, name: str, ledger: Diagnostics, *, is_streamed: bool = False) -> None:
     """Stop at a file whose first bytes show a format that is not read here."""
     if is_streamed and start.startswith(ARROW):
-        what, fix = "it is an Arrow file, which is read whole", "write it as Parquet, or leave --stream out"
-        raise ledger.stop("binary-file", what, fix, [Place(name)])
+        raise ledger.stop("binary-file/arrow", [Place(name)])
     if start.startswith(b"PK") and name.endswith(".tally"):
-        what = "it is a tally, which this version does not read"
-        fix = "score the folder of its run: hitmiss score RUN --stream"
-        raise ledger.stop("binary-file", what, fix, [Place(name)])
-    for magic, kind, fix in BINARY:
+        raise ledger.stop("binary-file/tally", [Place(name)])
+    for magic, kind, cure in BINARY:
         if start.startswith(magic) and (
             b"\0" in start or not start.isascii() or magic in (b"%PDF", b"SQLite format 3")
         ):
-            raise ledger.stop("binary-file", f"it is {kind}, not text", fix, [Place(name)])
+            raise ledger.stop("binary-file", [Place(name)], kind=kind, cure=cure)
     suffix = Path(name).suffix
     if suffix.lower() in TABLES and not start.startswith((PARQUET, ARROW)) and not _is_text(start):
-        what = f"its name ends in {suffix}, and its content is neither such a table nor text"
-        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+        raise ledger.stop("unreadable-file/suffix", [Place(name)], suffix=suffix)
 
 
 def _is_text(start: bytes) -> bool:

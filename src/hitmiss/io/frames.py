@@ -11,7 +11,8 @@ import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.core.finding import Place
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.source import Row, SourceBytes, SourceHead, Table
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def look_at_frame(source: object, ledger: Diagnostics) -> SourceHead:
     """Take a first look at a polars or pandas frame."""
     frame = frame_of(source)
     if not frame.height:
-        raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place("table")])
+        raise ledger.stop("empty-file/table", [Place("table")])
     return SourceHead("table", head_of(frame), tuple(frame.columns), frame=frame)
 
 
@@ -38,10 +39,10 @@ def look_at_parquet(content: SourceBytes, ledger: Diagnostics) -> SourceHead:
             refuse_bomb(pl.scan_parquet(io.BytesIO(content.data)), len(content.data), content.name, ledger)
             frame = pl.read_parquet(io.BytesIO(content.data))
     except (pl.exceptions.PolarsError, OSError) as error:
-        what = f"the {'Arrow' if content.is_arrow else 'Parquet'} file is damaged ({str(error).splitlines()[0]})"
-        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(content.name)]) from None
+        told = {"what": f"{'Arrow' if content.is_arrow else 'Parquet'} file", "reason": str(error).splitlines()[0]}
+        raise ledger.stop("unreadable-file/broken", [Place(content.name)], **told) from None
     if not frame.height:
-        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(content.name)])
+        raise ledger.stop("empty-file", [Place(content.name)])
     return SourceHead(content.name, head_of(frame), tuple(frame.columns), content=content, frame=frame)
 
 
@@ -50,8 +51,7 @@ def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Diagnostics,
     rows, width = int(lazy.select(pl.len()).collect().item()), len(lazy.collect_schema())
     limit = artifacts.unfolded(packed, is_streamed)
     if rows * width * 8 > limit:
-        what = f"its {rows:,} rows of {width} columns unfold beyond {limit:,} bytes"
-        raise ledger.stop("oversized-archive", what, "write it again as CSV if you trust it", [Place(name)])
+        raise ledger.stop("oversized-archive/table", [Place(name)], rows=rows, width=width, limit=limit)
     return rows
 
 
@@ -136,14 +136,14 @@ def look_at_parquet_head(path: str | Path, ledger: Diagnostics) -> SourceHead:
     except (pl.exceptions.PolarsError, OSError) as error:
         raise damaged_parquet(name, error, ledger) from None
     if not head.height:
-        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+        raise ledger.stop("empty-file", [Place(name)])
     return SourceHead(name, head_of(head), tuple(head.columns), rows=rows)
 
 
 def damaged_parquet(name: str, error: Exception, ledger: Diagnostics) -> Exception:
     """Return the finding that a Parquet file cannot be read, to be raised."""
-    what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
-    return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+    reason = str(error).splitlines()[0]
+    return ledger.stop("unreadable-file/broken", [Place(name)], what="Parquet file", reason=reason)
 
 
 def read_parquet_pieces(

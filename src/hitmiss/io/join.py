@@ -13,18 +13,21 @@ import polars as pl
 
 from hitmiss.core.classes import Reading
 from hitmiss.core.columns import INNER
-from hitmiss.core.finding import Remark
+from hitmiss.core.finding import Finding, Place, Remark
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop, counted, quoted
+from hitmiss.core.text import quoted
+from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.labels import understand
 from hitmiss.io.loaded import LoadedRows
 
+BY_STEM: Final = ("without their folder", "without their file suffix", "without folder and file suffix")
+"""The differences that `--match stem` removes."""
 ID_VARIANTS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("without the spaces around them", str.strip),
     ("without regard to case", str.lower),
-    ("without their folder", lambda text: text.replace("\\", "/").rpartition("/")[2]),
-    ("without their file suffix", lambda text: re.sub(r"\.[A-Za-z][A-Za-z0-9]{1,4}$", "", text)),
-    ("without folder and file suffix", lambda text: re.sub(r"^.*/|\.[A-Za-z][A-Za-z0-9]{1,4}$", "", text)),
+    (BY_STEM[0], lambda text: text.replace("\\", "/").rpartition("/")[2]),
+    (BY_STEM[1], lambda text: re.sub(r"\.[A-Za-z][A-Za-z0-9]{1,4}$", "", text)),
+    (BY_STEM[2], lambda text: re.sub(r"^.*/|\.[A-Za-z][A-Za-z0-9]{1,4}$", "", text)),
     ("in one Unicode form", lambda text: unicodedata.normalize("NFC", text)),
 )
 Coverage = tuple[int, int]
@@ -93,8 +96,7 @@ def _shared_key(scores: LoadedRows, key: LoadedRows, ledger: Diagnostics) -> lis
     with_target = scores if has_target[0] else key
     if any(has_target) and with_target.frame["target"].n_unique() > 1 and not with_target.is_unique:
         without = key if has_target[0] else scores
-        fix = "say which one it is with --column target=NAME"
-        raise ledger.stop("missing-column", "there is no column for the target", fix, [without.place(0)], "target")
+        raise ledger.stop("missing-column/target", [without.place(0)], "target")
     return ["item"]
 
 
@@ -152,10 +154,7 @@ SHOWN_IDS: Final = 3
 
 def no_common_id(scored: list[str], listed: list[str], places: list[Place], ledger: Diagnostics) -> Stop:
     """Return the finding that no id matches, to be raised."""
-    hint = _hint(scored, listed)
-    if "folder" in hint or "suffix" in hint:
-        hint += ": say --match stem"
-    return ledger.stop("no-common-id", "no id is in both files", hint or "check that they belong together", places)
+    return ledger.stop("no-common-id", places, hint=_hint(scored, listed) or Finding("check-pair"))
 
 
 def refuse_missing(
@@ -163,39 +162,27 @@ def refuse_missing(
 ) -> None:
     """Report ids that only one side has; `sizes` gives their numbers if not all places are given."""
     n_extra, n_absent = sizes or (len(extra), len(absent))
-    hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent])
-    if "folder" in hint or "suffix" in hint:
-        hint += ": say --match stem"
-    fix = f"{hint}; or score" if hint else "complete the files, or score"
-    fix += " what both have with --allow-missing, and every table says so"
-    lacking = _numbered("{n} id{s} of the key without a score", n_absent, absent)
-    unknown = _numbered("{n} scored id{s} missing from the key", n_extra, extra)
-    ledger.add("only-in-key", lacking, fix, absent, None, "the id has no score")
-    ledger.add(
-        "only-in-scores",
-        unknown,
-        fix,
-        extra,
-        column,
-        "the id is not in the key",
-    )
+    hint = _hint([p.item or "" for p in extra], [p.item or "" for p in absent]) or Finding("complete-files")
+    ledger.add("only-in-key", absent, hint=hint, **_numbered(n_absent, absent))
+    ledger.add("only-in-scores", extra, column, hint=hint, **_numbered(n_extra, extra))
 
 
-def _numbered(what: str, n: int, places: list[Place]) -> str:
-    return what if n == len(places) else counted(what, n)
+def _numbered(n: int, places: list[Place]) -> dict[str, int]:
+    """Return the number of faults if not all of their places are given."""
+    return {} if n == len(places) else {"n": n}
 
 
-def _hint(extra: list[str], absent: list[str]) -> str:
+def _hint(extra: list[str], absent: list[str]) -> Finding | None:
     """Say whether unmatched ids would match after a common difference between files is removed.
 
-    >>> _hint(["E_1.flac"], ["E_1"])
-    '1 would match without their file suffix'
+    >>> print(_hint(["E_1.flac"], ["E_1"]))
+    1 would match without their file suffix: say match='stem'
     """
     for how, mend in ID_VARIANTS:
         n = len({mend(item) for item in extra} & {mend(item) for item in absent})
         if n:
-            return f"{n:,} would match {how}"
-    return ""
+            return Finding("would-match/stem" if how in BY_STEM else "would-match", values={"n": n, "how": how})
+    return None
 
 
 def _beside(scores: LoadedRows, key: pl.DataFrame, on: list[str], ledger: Diagnostics) -> pl.DataFrame:
@@ -225,7 +212,5 @@ def differing(ours: pl.Series, theirs: pl.Series, options: ReadSpec) -> tuple[pl
 
 def conflict(places: list[Place], n: int, name: str, column: str, ledger: Diagnostics) -> None:
     """Report `n` rows, some of them by their places, whose column `name` says something else than the key."""
-    kind = "label-conflict" if name == "label" else "column-conflict"
-    what = _numbered(f"{{n}} row{{s}} with another {name} than in the key", n, places)
-    fix = "make both files say the same, or take the column out of one"
-    ledger.add(kind, what, fix, places, column, f"the key says another {name}")
+    code = "label-conflict/key" if name == "label" else "column-conflict/key"
+    ledger.add(code, places, column, name=name, **_numbered(n, places))

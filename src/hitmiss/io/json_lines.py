@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hitmiss.core.finding import Remark
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.core.finding import Place, Remark
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.frames import as_text_or_numbers, head_of
 from hitmiss.io.layouts import is_number
 from hitmiss.io.source import SourceBytes, SourceHead, Table
@@ -62,8 +62,7 @@ def _lines(content: SourceBytes, ledger: Diagnostics, before: int) -> Rows:
         if single is not None:
             return single
     if wrong:
-        what = f"{{n}} line{{s}} without a JSON object that has one value per name ({wrong[0].value})"
-        raise ledger.stop("ragged-row", what, "write one object per line", wrong, each="a JSON object was expected")
+        raise ledger.stop("ragged-row/json", wrong, why=wrong[0].value)
     return rows
 
 
@@ -89,24 +88,16 @@ def _are_rows(value: object) -> bool:
 
 def _array(content: SourceBytes, ledger: Diagnostics) -> Rows:
     """Return the objects of an array, each with the line on which it begins."""
-    fix = "write an array of objects, or one object per line"
     try:
         found = strict_json(content.data)
     except (ValueError, RecursionError) as error:
         row = getattr(error, "lineno", 1)
         line = content.data.split(b"\n")[row - 1]
-        raise ledger.stop(
-            "ragged-row", f"the JSON array cannot be read ({_why(line, error)})", fix, [Place(content.name, row)]
-        ) from None
+        raise ledger.stop("ragged-row/array", [Place(content.name, row)], why=_why(line, error)) from None
     assert isinstance(found, list)  # the text begins with [
     wrong = [Place(content.name, 1, str(value)[:40]) for value in found if not isinstance(value, dict)]
     if wrong or not found:
-        kind, what = (
-            ("ragged-row", "{n} value{s} of the JSON array that are no objects")
-            if wrong
-            else ("empty-file", "the JSON array is empty")
-        )
-        raise ledger.stop(kind, what, fix, wrong or [Place(content.name, 1)])
+        raise ledger.stop("ragged-row/values" if wrong else "empty-file/array", wrong or [Place(content.name, 1)])
     return [(line, _json_row(value)) for line, value in zip(_starts(content.data, len(found)), found, strict=True)]
 
 

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from shlex import quote
 from typing import Final
 
 import polars as pl
 
 from hitmiss.core import classes
-from hitmiss.core.classes import AMBIGUOUS, ONE_OF_THESE, UNDECLARED, Problem, Reading, is_word
+from hitmiss.core.classes import AMBIGUOUS, UNDECLARED, Problem, Reading, is_word
+from hitmiss.core.finding import Finding, Place
 from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.text import quoted
 from hitmiss.io.cells import (
     number_in,
 )
-from hitmiss.io.diagnostics import Diagnostics, Place, listed, quoted
+from hitmiss.io.diagnostics import Diagnostics, listed, near_or_listed
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.words import ABSENT
 
@@ -29,7 +30,6 @@ UNLABELLED: Final = "-1"
 """The code that marks a row without a label."""
 MOST_LISTED_WORDS: Final = 20
 """More unknown words than this are reported as one finding."""
-DROP: Final = "fix them, or leave such rows out with --missing drop"
 NO_LABEL: Final = ("missing-label", "unlabelled")
 """The problems of cells without a label, whose rows may be left out; other problems are always refused."""
 
@@ -197,17 +197,8 @@ def check_labels(
 def _refuse_undeclared(stack: LoadedRows, column: str, reading: Reading, ledger: Diagnostics) -> None:
     """Report once that nothing says which class is positive, with the declarations to choose from."""
     kind, question = reading.question(column)
-    what = question.text
-    place = Place(stack.tables[0].name)
-    ledger.add(
-        kind,
-        what,
-        f"{ONE_OF_THESE}, or once for all commands with `hitmiss init FILE`",
-        [place],
-        stack.title(column),
-        what,
-        reading.choices,
-    )
+    code = "ambiguous-label/open" if kind == AMBIGUOUS else "undeclared-positive"
+    ledger.add(code, [Place(stack.tables[0].name)], stack.title(column), reading.choices, question=question)
 
 
 def _refuse_words(
@@ -219,27 +210,17 @@ def _refuse_words(
     numbers = [word for word in unknown if number_in(word.strip()) is not None]
     among = cells.is_in(numbers) if numbers else None
     if among is not None and among.any():
-        what, each = f"{{n}} {column}{{s}} neither 1 nor 0", "it is neither 1 nor 0"
-        cure = f"a {column} is 1 or {reading.positive}, 0 or {reading.negative}; fix them"
-        ledger.add(f"unknown-{column}", what, cure, stack.places(among, column), stack.title(column), each)
+        told = {"column": column, "positive": reading.positive, "negative": reading.negative}
+        ledger.add(f"unknown-{column}/number", stack.places(among, column), stack.title(column), **told)
     words = [word for word in unknown if word not in numbers]
     if 2 < len(words) <= MOST_LISTED_WORDS and not reading.positive_words:
-        where, each = cells.is_in(words), f"more than two words are used as {column}s"
-        what = f"the {column}s are {listed(sorted(words))}, and a detector has two classes"
-        cure = f"write each class with one word, or check that {quoted(stack.title(column))} is the column of {column}s"
-        ledger.add(f"unknown-{column}", what, cure, stack.places(where, column)[:1], stack.title(column), each)
+        told = {"column": column, "words": listed(sorted(words)), "title": quoted(stack.title(column))}
+        places = stack.places(cells.is_in(words), column)[:1]
+        ledger.add(f"unknown-{column}/several", places, stack.title(column), **told)
         numbers = unknown
     if len(words) > MOST_LISTED_WORDS and (where := cells.is_in(words)).any():
-        what = f"{{n}} row{{s}} with {len(words):,} unknown {column}s, as {quoted(words[0])}"
-        cure = f"check that {quoted(stack.title(column))} is the column of {column}s"
-        ledger.add(
-            f"unknown-{column}",
-            what,
-            cure,
-            stack.places(where, column),
-            stack.title(column),
-            f"the {column} is not known",
-        )
+        many = {"many": len(words), "column": column, "word": quoted(words[0]), "title": quoted(stack.title(column))}
+        ledger.add(f"unknown-{column}/many", stack.places(where, column), stack.title(column), **many)
         numbers = unknown
     for problem in problems:
         if problem.word not in numbers and (where := cells == problem.word).any():
@@ -250,28 +231,29 @@ def _refuse_word(
     stack: LoadedRows, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Diagnostics
 ) -> None:
     places, word = stack.places(where, column), quoted(problem.word)
-    is_cell = problem.kind in ("missing-label", "unknown-label")  # the others are about what was declared
-    kind = problem.kind.replace("label", column) if is_cell else problem.kind
+    told: dict[str, object] = {"column": column}
     if problem.kind == "missing-label":
-        what, each = f"{{n}} missing {column}{{s}}", f"the {column} is missing"
-        fix = f"{DROP}{f', or say --negative {problem.word} if it is a class' if problem.word.strip() else ''}"
+        code = f"missing-{column}"
+        is_word = bool(problem.word.strip())
+        told["if_class"] = Finding("negative-if-class", values={"word": problem.word}) if is_word else None
     elif problem.kind == "unlabelled":
-        what, each = "{n} label{s} of -1, which marks rows without a label", "-1 marks a row without a label"
-        fix = f"{DROP}, or say --negative -1 if it is a class"
-    elif problem.kind == "ambiguous-label":
-        what, each = f"{{n}} {column}{{s}} {word} without a known meaning", f"the {column} names no class"
-        fix = (
-            "words and numbers are mixed: write all of them in one way, or say which value is positive with "
-            "--positive-value 1"
-        )
+        code = problem.kind
+    elif problem.kind == AMBIGUOUS:
+        code = "ambiguous-label/word"
+        told["word"] = word
     else:
-        known = ", ".join(dict.fromkeys(map(str.strip, (*reading.positive_words, *reading.negative_words)))) or "none"
-        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}"
-        what, each = f"{{n}} row{{s}} with the unknown {column} {word}", f"the {column} is not known, {hint}"
-        way = f"say --negative {quote(problem.word)} if it is the other class"
-        way = way if reading.positive_words else "declare the class with --positive or --negative"
-        fix = f"{hint}{'' if problem.meant else '.'} Fix the file, or {way}"
-    ledger.add(kind, what, fix, places, stack.title(column), each)
+        code = f"unknown-{column}/word"
+        known = list(dict.fromkeys(map(str.strip, (*reading.positive_words, *reading.negative_words)))) or ["none"]
+        way = "declare-class" if not reading.positive_words else "negative-if-other"
+        told |= {
+            "word": word,
+            "hint": near_or_listed(problem.meant, ())
+            if problem.meant
+            else Finding("known-here", values={"known": known}),
+            "stop": "" if problem.meant else ".",
+            "way": Finding(way, values={"word": problem.word}),
+        }
+    ledger.add(code, places, stack.title(column), **told)
 
 
 Words = Mapping[str, Reading]

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hitmiss.core.errors import DataError, Fault, UsageError
 from hitmiss.core.finding import Finding, Remark
-from hitmiss.io.diagnostics import quoted
+from hitmiss.core.text import quoted
 
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
 SHOWN: Final = 8

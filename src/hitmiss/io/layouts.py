@@ -30,15 +30,12 @@ class Conflict:
 
 @dataclass(frozen=True)
 class BadCell:
-    """A row (from 0) with a field that cannot be read: the kind of fault, the cell, what is wrong, and how to fix it."""
+    """A row (from 0) with a field that cannot be read: the code of the fault, the field and what it holds."""
 
     row: int
-    kind: str
+    code: str
     name: str
     value: str
-    what: str
-    each: str
-    fix: str
     if_all: bool = False
     """Whether it is a fault only if no row of any file has such a field that can be read."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.io.diagnostics import Place
+from hitmiss.core.finding import Place
 from hitmiss.io.source import Table
 
 

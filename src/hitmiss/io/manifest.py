@@ -20,11 +20,12 @@ import polars as pl
 
 from hitmiss.core.classes import Reading
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.finding import Place
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io import loaded
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.columns import FILES, refuse_undeclared
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.labels import check_labels, understand
 from hitmiss.io.sides import look, open_side
 from hitmiss.io.where import keep_rows
@@ -210,9 +211,8 @@ def _checked(stack: loaded.LoadedRows, reading: Reading | None, options: ReadSpe
             stack = stack.put(named.alias("label"))
     clash = [name for name in stack.frame.columns if name in RESERVED]
     if clash:
-        fix = "rename it: a run writes a column of that name"
         place = Place(stack.tables[0].name, 1)
-        raise ledger.stop("reserved-column", f"the manifest has a column {clash[0]!r}", fix, [place], clash[0])
+        raise ledger.stop("reserved-column", [place], clash[0], name=clash[0])
     return stack.frame
 
 

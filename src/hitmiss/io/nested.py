@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hitmiss.core.classes import named_classes
 from hitmiss.core.columns import prefixed
-from hitmiss.core.finding import has_code
+from hitmiss.core.finding import Place, has_code
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import FIXED
 from hitmiss.io.blocks import HashingFile, blocks
 from hitmiss.io.columns import looks_headed
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.frames import head_of
 from hitmiss.io.json_lines import look_at_json
 from hitmiss.io.layouts import FlatRows, Layout
@@ -125,10 +125,9 @@ def _refuse_conflicts(shapes: Sequence[SourceHead], made: Sequence[FlatRows], le
             own = [c for c in flat.conflicts if c.name == name]
             places = [Place(shape.name, lines[c.row], f"{c.one} and {c.other}") for c in own]
             first = own[0]
-            said = f"with another {name} in {first.where} than beside it ({first.other} and {first.one})"
-            twice = f"with {name} twice in {first.where}, as {first.one} and {first.other}"
-            what = f"{{n}} row{{s}} {twice if first.is_inside else said}"
-            ledger.add("column-conflict", what, "keep the right one, or rename the other", places, name)
+            code = "column-conflict/twice" if first.is_inside else "column-conflict/beside"
+            told = {"name": name, "inside": first.where, "one": first.one, "other": first.other}
+            ledger.add(code, places, name, **told)
 
 
 def _refuse_cells(shapes: Sequence[SourceHead], made: Sequence[FlatRows], ledger: Diagnostics) -> None:
@@ -136,12 +135,11 @@ def _refuse_cells(shapes: Sequence[SourceHead], made: Sequence[FlatRows], ledger
     is_understood = any(flat.n_understood for flat in made)
     for shape, flat in zip(shapes, made, strict=True):
         lines = [] if shape.lines is None else shape.lines.tolist()
-        alike: dict[tuple[str, ...], list[Place]] = {}
+        alike: dict[tuple[str, str], list[Place]] = {}
         for bad in (bad for bad in flat.faults if not (bad.if_all and is_understood)):
-            place = Place(shape.name, lines[bad.row], bad.value)
-            alike.setdefault((bad.kind, bad.what, bad.fix, bad.name, bad.each), []).append(place)
-        for (kind, what, fix, name, each), places in alike.items():
-            ledger.add(kind, what, fix, places, name, each)
+            alike.setdefault((bad.code, bad.name), []).append(Place(shape.name, lines[bad.row], bad.value))
+        for (code, name), places in alike.items():
+            ledger.add(code, places, name, name=name)
 
 
 def _aligned(made: Sequence[FlatRows]) -> list[FlatRows]:

@@ -24,16 +24,17 @@ from polars.datatypes import DataTypeClass
 from hitmiss.core.classes import code_of
 from hitmiss.core.columns import INNER, prefixed
 from hitmiss.core.errors import DataError, UnknownName, UsageError, nearest
-from hitmiss.core.finding import Remark
+from hitmiss.core.finding import Place, Remark
 from hitmiss.core.header import Header, Source
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.text import quoted
 from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import loaded, tables
 from hitmiss.io.aliases import OURS, PREDICTED, may_name_runs, numbers_repetitions, plain
 from hitmiss.io.cells import cut_labels, read_cells
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.columns import Match, no_column, no_weight, recognise
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
+from hitmiss.io.diagnostics import Diagnostics, Stop, near_or_listed
 from hitmiss.io.labels import check_labels, read_words
 from hitmiss.io.languages import language_of, one_spelling
 from hitmiss.io.layouts import Layout
@@ -237,7 +238,7 @@ def _read_all(
             return None, own
         except FileNotFoundError:
             place = Place(Path(str(sources[at][1])).name)
-            own.add("missing-file", "there is no such file", "check its name", [place])
+            own.add("missing-file/here", [place])
             return None, own
 
     with ThreadPoolExecutor(min(FILES_AT_ONCE, pl.thread_pool_size())) as pool:
@@ -271,15 +272,14 @@ def _columns(shape: SourceHead, group: str | None, spec: ReadSpec, further: bool
     names = shape.names or shape.first[0]
     declared = [theirs for ours, theirs in spec.columns.items() if theirs not in names]
     for name in (*declared, *(name for name in spec.identities if name not in names)):
-        near = nearest(name, names)
-        fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
-        raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
+        hint = near_or_listed(nearest(name, names), names)
+        raise ledger.stop("missing-column/named", [Place(shape.name, 1)], name, name=quoted(name), hint=hint)
     match = recognise(shape, "both", spec, ledger, is_whole=further, known=LAYOUT)
     if spec.weight is not None and match.weight is None:
         raise no_weight(spec.weight, names, shape.name, ledger)
     match = _with_runs(match, names)
     if group is None and "group" not in match.picks:
-        raise no_column({"group": ""}, names, "both", shape.name, ledger, LAYOUT)
+        raise no_column({"group": None}, names, "both", shape.name, ledger, LAYOUT)
     picks = {LANGUAGE_COLUMN if n == "group" and group is not None else n: at for n, at in match.picks.items()}
     asked = {at for ours, at in picks.items() if not further or ours not in match.slices}
     text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in asked), None)
@@ -312,8 +312,8 @@ def _refuse_models(stack: loaded.LoadedRows, group: str | None, ledger: Diagnost
         if not has_ids and numbers_repetitions(called):
             continue
         other = frame[name] != frame[name][0]
-        what = f"a table of predictions is of one run, and {called} names {len(values)} ({', '.join(values[:5])})"
-        raise ledger.stop("several-runs", what, f"choose one, as --where {called}={values[0]}", stack.places(other)[:1])
+        told = {"name": called, "of": len(values), "values": values[:5], "one": values[0]}
+        raise ledger.stop("several-runs/predictions", stack.places(other)[:1], **told)
 
 
 def _checked(
@@ -333,9 +333,7 @@ def _checked(
     check_ids(stack, ledger)
     _refuse_other_language(stack, shape.name, group, spec, ledger)
     if group is None and (blank := stack.frame["group"].str.strip_chars() == "").any():
-        what, fix = "{n} row{s} without a value to group by", "give every row its value"
-        each = "there is nothing to group by"
-        ledger.add("empty-group", what, fix, stack.places(blank, "group"), stack.title("group"), each)
+        ledger.add("empty-group", stack.places(blank, "group"), stack.title("group"))
     stack = check_repeats(stack, ["item"] if group is not None else ["group", "item"], False, spec, ledger)
     frame = _numbered(_clean(stack, group, match, spec, ledger), at)
     check_thresholds(frame, stack, spec, ledger)
@@ -434,16 +432,14 @@ def check_thresholds(frame: pl.DataFrame, stack: loaded.LoadedRows, spec: ReadSp
         spread = f"{row['distinct']:,} values of {column} from {row['low']!r} to {row['high']!r}"
         if several and rule == "same":
             other = frame.filter(pl.col("group") == row["group"], pl.col("threshold") != row["first"])
-            what = f"{row['group']} has {spread}, but there must be one"
-            fix = "choose --threshold_rule first or --threshold_rule per-row"
-            ledger.add("thresholds-differ", what, fix, stack.at(other["row"], "threshold"), column, "it is another one")
+            told = {"group": row["group"], "spread": spread}
+            ledger.add("thresholds-differ", stack.at(other["row"], "threshold"), column, **told)
         elif several and rule == "first":
             ledger.notes.append(Remark.of("first-threshold", group=row["group"], spread=spread, first=row["first"]))
         if 0 < row["blank"] < row["n"] and rule == "per-row" and any_scores(spec):
             lacking = (pl.col("group") == row["group"]) & pl.col("threshold").is_null() & pl.col("decision").is_null()
             places = stack.at(frame.filter(lacking)["row"], "threshold")
-            what, fix = "{n} row{s} without a threshold", "give each its own: no default fits scores of any kind"
-            ledger.add("missing-threshold", what, fix, places, column, "the threshold is missing")
+            ledger.add("missing-threshold", places, column)
         elif 0 < row["blank"] < row["n"]:
             used = "the default was used there" if rule == "per-row" else f"{row['first']!r} was used there too"
             ledger.notes.append(
@@ -466,9 +462,8 @@ def _refuse_other_language(
     if not others:
         return
     places = stack.places(stack.frame[column].is_in(others), column)
-    what = f"{{n}} row{{s}} of another language ({quoted(places[0].value)}) than the name of the file says ({quoted(by_name)})"
-    fix = f"rename the file or correct the column; or go by the column alone, with --group {stack.title(column)}"
-    ledger.add("column-conflict", what, fix, places, each=f"the name of the file says {by_name}")
+    told = {"said": quoted(places[0].value), "named": quoted(by_name), "by": by_name, "column": stack.title(column)}
+    ledger.add("column-conflict/language", places, **told)
 
 
 def _refuse_spellings(groups: Iterable[str], spec: ReadSpec, ledger: Diagnostics) -> None:
@@ -480,8 +475,7 @@ def _refuse_spellings(groups: Iterable[str], spec: ReadSpec, ledger: Diagnostics
         found.setdefault(one_spelling(value), []).append(value)
     for several in found.values():
         if len(several) > 1:
-            what = f"the language {several[0]} is also written {' and '.join(several[1:])}"
-            ledger.add("language-spelling", what, "write it in one way", [Place()], "language")
+            ledger.add("language-spelling", [Place()], "language", one=several[0], others=several[1:])
 
 
 def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Diagnostics) -> None:
@@ -493,8 +487,7 @@ def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Diag
         for file, rows in frame.filter(twice).group_by("file", maintain_order=True)
         for place in next(f for f in files if f.frame["file"][0] == file[0]).stack.at(rows["row"])
     ]
-    what, fix = "{n} row{s} of ids that are in more than one file", "keep one row of each"
-    ledger.add("duplicate-id", what, fix, places, each="the id is also in another file")
+    ledger.add("duplicate-id/files", places)
     raise ledger.error()
 
 

@@ -17,10 +17,11 @@ from hitmiss.core import registry
 from hitmiss.core.classes import Reading
 from hitmiss.core.columns import FIXED, SYSTEM, prefixed, user_name
 from hitmiss.core.errors import Fault, UnknownName, UsageError
-from hitmiss.core.finding import Remark
+from hitmiss.core.finding import Place, Remark
 from hitmiss.core.header import Header, Source
 from hitmiss.core.options import option_name
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.text import quoted
 from hitmiss.core.trials import Trials, with_target
 from hitmiss.core.weights import weigh
 from hitmiss.io import loaded
@@ -38,7 +39,7 @@ from hitmiss.io.cells import (
 )
 from hitmiss.io.checks import check_ids, check_one_label, check_repeats
 from hitmiss.io.columns import Role, no_weight, refuse_undeclared
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop, quoted
+from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.fetch import expand
 from hitmiss.io.finished import open_finished
 from hitmiss.io.join import Coverage, join, stems
@@ -380,7 +381,7 @@ def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Diag
         n, whole = sides[0].stack.frame.height, scores.stack.frame.height
         ledger.choices.append(f"where:{name}={' & '.join(values)}({n}/{whole})")
         if not n:
-            raise ledger.stop("no-rows", f"no row has {name}={values[0]}", "check --where", [scores.stack.place(0)])
+            raise ledger.stop("no-rows/condition", [scores.stack.place(0)], name=name, value=values[0])
         scores, key = sides[0], sides[1] if len(sides) > 1 else None
     return scores, key
 
@@ -396,8 +397,7 @@ def _refuse_absent(scores: Side, key: Side | None, visit: ReadState) -> None:
     if options.weight is not None and not any(side.match.weight for side in sides):
         raise no_weight(options.weight, [name for side in sides for name in side.names], file, ledger)
     if absent:
-        fix = f"say which one it is with --column {absent[0]}=NAME"
-        raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
+        raise ledger.stop("missing-column/run", [Place(file, 1)], absent[0], name=absent[0], quoted=quoted(absent[0]))
     unseen = [user_name(name) for name in options.slices or () if name not in have and name != LABEL_WORD]
     if unseen:
         ledger.notes.append(Remark.of("no-slice-column", columns=unseen))

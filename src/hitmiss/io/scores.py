@@ -15,10 +15,11 @@ from hitmiss.core.header import Header
 from hitmiss.core.kinds import ScoreKind
 from hitmiss.core.read_spec import OnNan, ReadSpec
 from hitmiss.core.scale import ScoreScale
+from hitmiss.core.text import quoted
 from hitmiss.io.aliases import (
     class_of_score,
 )
-from hitmiss.io.diagnostics import Diagnostics, quoted
+from hitmiss.io.diagnostics import Diagnostics
 
 SATURATED: Final = 0.01
 """Share of scores at exactly 0 or 1 above which a note is added."""

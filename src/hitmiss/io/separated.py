@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.core.finding import Remark
+from hitmiss.core.finding import Place, Remark
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.frames import SAMPLE_ROWS, may_be_inexact
 from hitmiss.io.source import Kinds, Row, SourceHead, Table, refuse_ragged
 
@@ -167,8 +167,7 @@ def read_quoted(
         return plain
     # Text with stray quotes can also parse as CSV, by swallowing the lines between two quotes.
     if spans_lines and plain is not None:
-        what = "the quote characters can be read in two ways: round fields of several lines, or as ordinary characters"
-        raise ledger.stop("ambiguous-quotes", what, "write the file as CSV with commas", [Place(shape.name)])
+        raise ledger.stop("ambiguous-quotes", [Place(shape.name)])
     return table
 
 
@@ -204,9 +203,7 @@ def _numbered(reader: Reader, shape: SourceHead, ledger: Diagnostics) -> Iterato
         except StopIteration:
             return
         except csv.Error as error:
-            what = f"the quotes do not follow the rules of CSV ({error})"
-            fix = "double the quotes inside quoted fields"
-            raise ledger.stop("bad-quotes", what, fix, [Place(shape.name, first)]) from None
+            raise ledger.stop("bad-quotes", [Place(shape.name, first)], reason=str(error)) from None
         if row:
             yield first, reader.line_num, row
         first = reader.line_num + 1

@@ -10,13 +10,14 @@ import polars as pl
 
 from hitmiss.core import progress, registry
 from hitmiss.core.columns import prefixed
+from hitmiss.core.finding import Place
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io import loaded, tables
 from hitmiss.io.aliases import (
     SYSTEM_PREFIX,
 )
 from hitmiss.io.columns import Match, Role, recognise
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.fetch import fetch
 from hitmiss.io.source import Kinds, SourceBytes, SourceHead, Table
 
@@ -91,8 +92,7 @@ def open_side(
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
         if set(match.picks) != set(matches[0].picks):
-            what = f"its columns differ from those of {shapes[0].name}"
-            raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(shape.name, 1)])
+            raise ledger.stop("shards-differ", [Place(shape.name, 1)], other=shapes[0].name)
     scores = [name for name in matches[0].picks if name == "score" or name.startswith(SYSTEM_PREFIX)]
     kinds = matches[0].kinds(dict.fromkeys(scores, pl.Float64), options) if are_numbers_wanted else {}
     used = matches if needed is None else [match.only(needed) for match in matches]

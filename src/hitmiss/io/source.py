@@ -11,7 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 from polars.datatypes import DataTypeClass
 
-from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.core.finding import Place
+from hitmiss.core.text import quoted
+from hitmiss.io.diagnostics import Diagnostics
 
 Kinds = Mapping[str, DataTypeClass | pl.DataType]
 """The types of columns, by name."""
@@ -104,9 +106,7 @@ def refuse_ragged(shape: SourceHead, wrong: Sequence[tuple[int, int]], ledger: D
     """Stop if rows, given as (line, number of fields), differ in length from the first row."""
     if wrong:
         places = [Place(shape.name, line, f"{fields} field{'s' if fields != 1 else ''}") for line, fields in wrong]
-        what = f"{{n}} row{{s}} with another number of fields than the {shape.width} of the first row"
-        fix = f"fix them, or say --separator (it was taken to be {quoted(shape.separator)})"
-        raise ledger.stop("ragged-row", what, fix, places, each=f"{shape.width} fields were expected")
+        raise ledger.stop("ragged-row", places, width=shape.width, separator=quoted(shape.separator))
 
 
 @dataclass

@@ -18,9 +18,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Place
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.blocks import HashingFile, blocks, digest, fetch_head
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.fetch import fetch
 from hitmiss.io.frames import (
     as_text_or_numbers,
@@ -106,8 +107,7 @@ def load(
             return load(shape, has_header, picks, numeric, ledger)
         table = Table(shape.name, pl.concat([one.frame for one in held]), lines=lines_of(held))
     if not table.frame.height:
-        what = "there is a header and no row under it"
-        raise ledger.stop("empty-file", what, "give a file with rows", [Place(shape.name, 1)])
+        raise ledger.stop("empty-file/header", [Place(shape.name, 1)])
     return table
 
 

@@ -7,8 +7,10 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.finding import Place
+from hitmiss.core.text import quoted
 from hitmiss.io.aliases import PREDICTED, plain
-from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.text_rows import TextRows, read_rows
 
 TEXTS: Final = ("text", "comment_text", "comment")
@@ -48,14 +50,9 @@ def _texts_of(rows: TextRows) -> pl.DataFrame:
     for ours, aliases in (("item", PREDICTED["item"]), ("text", TEXTS), ("group", PREDICTED["group"])):
         theirs = next((name for name in rows.frame.columns if plain(name) in aliases), None)
         if theirs is None and ours != "group":
-            names = ", ".join(map(quoted, rows.frame.columns))
             ledger = Diagnostics()
-            ledger.add(
-                "missing-column",
-                f"there is no column {' or '.join(aliases)} among {names}",
-                "give a file with ids and texts",
-                [Place(rows.name, 1)],
-            )
+            told = {"aliases": aliases, "names": map(quoted, rows.frame.columns)}
+            ledger.add("missing-column/texts", [Place(rows.name, 1)], **told)
             raise ledger.error()
         if theirs is not None:
             found[ours] = rows.frame[theirs].alias(ours)

@@ -359,13 +359,9 @@ def _unread(rows: Sequence[Row], words: VerdictWords) -> Iterator[BadCell]:
         if not text or words.read(text) is not None:
             continue
         if word_of(verdict_in(text)) in MEANING_OF_CODE:
-            what, each = "{n} verdict{s} of 0, 1, true or false, which name no class", "it names no class"
-            fix = "say which one is the positive class, fake unless declared: --positive-value 1 or --positive-value 0"
-            yield BadCell(at, "ambiguous-verdict", name, text, what, each, fix)
+            yield BadCell(at, "ambiguous-verdict", name, text)
         else:
-            what, each = "{n} verdict{s}, not one of which is understood", "the verdict is not understood"
-            fix = "a verdict is a word such as real, fake or uncertain; declare others with --positive and --negative"
-            yield BadCell(at, "unknown-verdict", name, text, what, each, fix, if_all=True)
+            yield BadCell(at, "unknown-verdict", name, text, if_all=True)
 
 
 def _error(row: Row) -> str:
@@ -435,12 +431,10 @@ def _amounts(tables: Sequence[Row], name: str, faults: list[BadCell], field: str
     """Return the numbers that a field has in each row, None where it is absent; record what is no number."""
     found = []
     for at, table in enumerate(tables):
-        number, why = amount_in(table.get(name), is_seconds=name.endswith("seconds"))
+        number, fault = amount_in(table.get(name), is_seconds=name.endswith("seconds"))
         found.append(number)
-        if why:
-            title = f"{field}.{name}" if field else name
-            what, fix = f"{{n}} value{{s}} of {title} that cannot be used", "fix them, or leave them empty"
-            faults.append(BadCell(at, "bad-number", title, str(table[name]), what, why, fix))
+        if fault:
+            faults.append(BadCell(at, fault, f"{field}.{name}" if field else name, str(table[name])))
     return found
 
 

@@ -11,8 +11,8 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.text import quoted
 from hitmiss.core.trials import Trials
-from hitmiss.io.diagnostics import quoted
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """The first character of a cell that a spreadsheet would compute instead of show."""

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core import artifacts
-from hitmiss.core.finding import Remark
-from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.core.finding import Place, Remark
+from hitmiss.core.text import quoted
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.frames import head_of
 from hitmiss.io.source import SourceBytes, SourceHead
 
@@ -51,11 +52,11 @@ def look_at_workbook(content: SourceBytes, ledger: Diagnostics) -> SourceHead:
         NotImplementedError,
         RuntimeError,
     ) as error:
-        what = f"the workbook is damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__})"
-        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(content.name)]) from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ledger.stop("unreadable-file/broken", [Place(content.name)], what="workbook", reason=reason) from None
     filled = [(name, rows) for name, rows in sheets if len(rows) > 1]
     if not filled:
-        raise ledger.stop("empty-file", "the workbook holds no rows", "give a file with rows", [Place(content.name)])
+        raise ledger.stop("empty-file/workbook", [Place(content.name)])
     (name, rows), *others = filled
     if others:
         left = ", ".join(quoted(other) for other, _ in others)
@@ -70,8 +71,7 @@ def _head(content: SourceBytes, rows: list[tuple[int, dict[int, str]]], ledger: 
     unnamed = [at for at, title in enumerate(names) if not title.strip()]
     twice = [name for name in names if name.strip() and names.count(name) > 1]
     if twice:
-        what, fix = f"two columns are called {quoted(twice[0])}", "give each column a name of its own"
-        raise ledger.stop("ambiguous-column", what, fix, [Place(content.name, 1, twice[0])])
+        raise ledger.stop("ambiguous-column/twins", [Place(content.name, 1, twice[0])], name=quoted(twice[0]))
     columns = {names[at]: [cells.get(at, "") for _, cells in body] for at in range(width) if at not in unnamed}
     frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
     lines = np.array([line for line, _ in body], dtype=np.int64)
@@ -82,8 +82,7 @@ def _head(content: SourceBytes, rows: list[tuple[int, dict[int, str]]], ledger: 
 def _refuse_bomb(archive: zipfile.ZipFile, content: SourceBytes, ledger: Diagnostics) -> None:
     limit = artifacts.unfolded(len(content.data))
     if sum(one.file_size for one in archive.infolist()) > limit:
-        what = f"the workbook unfolds beyond {limit:,} bytes"
-        raise ledger.stop("oversized-archive", what, "save the table as CSV", [Place(content.name)])
+        raise ledger.stop("oversized-archive/workbook", [Place(content.name)], limit=limit)
 
 
 def _sheets(archive: zipfile.ZipFile) -> Iterator[tuple[str, str]]:

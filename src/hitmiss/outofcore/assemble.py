@@ -15,9 +15,10 @@ from hitmiss.core.columns import SYSTEM, find_column
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.header import Header, Source, Threshold
 from hitmiss.core.score_keys import keys_of, scores_of
+from hitmiss.core.text import quoted
 from hitmiss.derive.decisions import describe_threshold
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.io.diagnostics import Diagnostics, quoted
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.labels import Words, check_labels
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.reader import unpaired_note

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core import progress
+from hitmiss.core.finding import Place
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.score_keys import keys_of
 from hitmiss.io.blocks import digest
@@ -23,7 +24,7 @@ from hitmiss.io.cells import read_cells, score_rules
 from hitmiss.io.checks import (
     check_ids,
 )
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.labels import Words, check_labels, read_words
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.reader import normalise_values
@@ -62,8 +63,7 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
         sha, size = digest(shard.path) if sheet.opened.is_parquet else (sheet.read.sha256, sheet.read.bytes)
         fact = replace(fact, rows=rows, sha256=sha, bytes=size, facts={**fact.facts, **seen.range})
         if not rows and not ledger.findings:
-            what = "there is a header and no row under it"
-            raise ledger.stop("empty-file", what, "give a file with rows", [Place(fact.name, 1)])
+            raise ledger.stop("empty-file/header", [Place(fact.name, 1)])
         cells, noted = ({}, {}) if ledger.findings else seen.lost()
     yield ShardTally((fact,), cells, None, tuple(ledger.findings), noted, tuple(unlisted))
 
@@ -174,9 +174,7 @@ def look_closely(sheet: ShardReader, seen: Counting, ledger: Diagnostics) -> Non
     for stack in sheet.stacks(ledger, options):
         if repeated is not None:
             again = group_hashes(stack).is_in(repeated.implode())
-            what = "{n} row{s} of groups that are counted in another row too"
-            fix = "remove the duplicates, or add up the counts of each group first"
-            ledger.add("repeated-group", what, fix, [Place(p.file, p.row) for p in stack.places(again)])
+            ledger.add("repeated-group", [Place(p.file, p.row) for p in stack.places(again)])
         if "item" in stack.frame.columns:
             check_ids(stack, ledger)
         stack = read_cells(stack, score_rules(stack.frame), options, ledger)
@@ -194,8 +192,7 @@ def look_closely(sheet: ShardReader, seen: Counting, ledger: Diagnostics) -> Non
 def check_counts(stack: LoadedRows, ledger: Diagnostics) -> None:
     """Report counts that are none."""
     places = [Place(p.file, p.row, p.value) for p in stack.places(wrong_counts(stack.frame), COUNT)]
-    what = "{n} row{s} with a count that is not a whole number above 0"
-    ledger.add("bad-count", what, "fix them", places, stack.title(COUNT))
+    ledger.add("bad-count/rows", places, stack.title(COUNT))
 
 
 def words_of(labels: Iterable[str], decisions: Iterable[str], plan: ShardPlan) -> Words:

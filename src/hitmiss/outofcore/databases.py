@@ -10,7 +10,7 @@ import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.packages import need_package
-from hitmiss.io.diagnostics import quoted
+from hitmiss.core.text import quoted
 from hitmiss.outofcore.engines import answer_of
 
 Query = Callable[[str], pl.DataFrame]

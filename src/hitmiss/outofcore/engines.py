@@ -12,11 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.columns import SYSTEM
+from hitmiss.core.finding import Place
 from hitmiss.core.packages import need_package
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.text import quoted
 from hitmiss.io.aliases import SYSTEM_PREFIX
 from hitmiss.io.cells import to_numbers
-from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.frames import damaged_parquet, is_plain_number
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.reader import normalise_values
@@ -60,9 +62,8 @@ class ShardReader:
         from_key = plan.key.columns if plan.key is not None else ()
         absent = [name for name in wanted if name not in picks and name not in from_key]
         if absent:
-            what = f"there is no column {quoted(absent[0])}; there are {', '.join(map(quoted, picks))}"
-            fix = f"say which one it is with --column {absent[0]}=NAME"
-            raise ledger.stop("missing-column", what, fix, [Place(self.opened.name, 1)], absent[0])
+            told = {"name": absent[0], "quoted": quoted(absent[0]), "names": map(quoted, picks)}
+            raise ledger.stop("missing-column/among", [Place(self.opened.name, 1)], absent[0], **told)
         both = plan.key.shared if plan.key is not None else ()
         self.identity = [name for name in ("item", "target", *plan.options.runs) if name in picks]
         self.scores = [name for name in picks if name == "score" or name.startswith(SYSTEM_PREFIX)]

@@ -177,8 +177,7 @@ def _checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Diagnos
     is_listed_by_target = "target" in names and "target" not in files.on
     if is_listed_by_target and not ledger.findings and labels.len() > every.frame["item"].n_unique():
         # The key lists an item once per target, and the scores do not say which target they are about.
-        fix = "say which one it is with --column target=NAME"
-        raise ledger.stop("missing-column", "there is no column for the target", fix, [every.place(0)], "target")
+        raise ledger.stop("missing-column/target", [every.place(0)], "target")
     kept = [name for name in dict.fromkeys((*files.columns, *files.shared)) if name not in files.on]
     frame = every.frame.select(*files.on, pl.col(kept).cast(pl.String).cast(pl.Categorical))
     lines = tuple(replace(table, frame=table.frame.select("item")) for table in side.stack.tables)

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import polars as pl
 
+from hitmiss.core.finding import Place
 from hitmiss.core.score_keys import Keys
-from hitmiss.io.diagnostics import Diagnostics, Place
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.outofcore.binned import Binned, KeptKeys, stretches
 from hitmiss.outofcore.counting import RANGE, tallies
 from hitmiss.outofcore.disk import Disk
@@ -67,8 +68,6 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
             groups.setdefault((hashed, place.item or ""), []).append(place)
     ledger = Diagnostics()
     places = [place for group in groups.values() if len(group) > 1 for place in group]
-    what, each = "{n} row{s} of repeated ids", "the id occurs more than once"
-    fix = "each trial must occur once: take the others out, or merge identical rows without --stream and with --dedupe"
-    ledger.add("duplicate-id", what, fix, places, "item", each)
+    ledger.add("duplicate-id/shards", places, "item")
     if ledger.findings:
         raise ledger.error()

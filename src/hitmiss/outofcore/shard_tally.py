@@ -13,10 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.finding import Place
 from hitmiss.core.score_keys import EXACT, Keys, keys_of
 from hitmiss.core.sorting import in_order
 from hitmiss.core.text_codes import combined, text_codes
-from hitmiss.io.diagnostics import Finding, Place
+from hitmiss.io.diagnostics import FaultGroup
 from hitmiss.outofcore.binned import Binned, KeptKeys, merge_kept
 from hitmiss.outofcore.disk import Disk
 from hitmiss.outofcore.exact_cells import SPARSE
@@ -62,7 +63,7 @@ class ShardTally:
     shards: tuple[ShardFact, ...]
     cells: Mapping[Cell, KeptKeys]
     ids: KeptKeys | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[FaultGroup, ...] = ()
     noted: Mapping[str, int] = field(default_factory=dict)
     unlisted: tuple[Place, ...] = ()
 

@@ -12,12 +12,13 @@ from hitmiss.core import progress
 from hitmiss.core.classes import Reading, same_class
 from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.finding import Place
 from hitmiss.core.number_bands import NumberBands
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
-from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.formats import GZIP
 from hitmiss.io.labels import understand
 from hitmiss.io.sides import look_by_plugin, names_in
@@ -100,8 +101,7 @@ def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role) -> li
             # of a file that a plug-in has read, only the first rows are kept
             found.append(replace(one, shape=replace(one.shape, frame=None)) if one.shape.is_read else one)
             if set(one.match.picks) != set(found[0].match.picks):
-                what = f"its columns differ from those of {found[0].name}"
-                ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
+                ledger.add("shards-differ", [Place(found[-1].name, 1)], other=found[0].name)
     if role == "both" and not ledger.findings:
         with suppress(Stop):
             refuse_undeclared(options, names_of_shards(found), found[0].name, ledger)

@@ -13,6 +13,7 @@ import polars as pl
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Finding, Place
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.engine.natural_unit import natural_candidates
 from hitmiss.evaluation.protocol import measure_trials
@@ -20,7 +21,7 @@ from hitmiss.io.addresses import TableAddress
 from hitmiss.io.aliases import says_probability
 from hitmiss.io.cells import read_cells, score_rules, to_numbers
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
-from hitmiss.io.diagnostics import Diagnostics, Finding, Place, Stop
+from hitmiss.io.diagnostics import Diagnostics, FaultGroup, Stop
 from hitmiss.io.frames import INEXACT, as_text_or_numbers, head_of, may_be_inexact
 from hitmiss.io.join import SHOWN_IDS, conflict, differing, no_common_id, refuse_missing
 from hitmiss.io.labels import check_labels, understand
@@ -157,7 +158,7 @@ class _Asking:
         frame = self._answer(f"SELECT * FROM {self.source} LIMIT {LOOK}")
         name = self.address.name
         if not frame.height:
-            raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place(name)])
+            raise ledger.stop("empty-file/table", [Place(name)])
         shape = SourceHead(name, head_of(frame), tuple(frame.columns), frame=frame)
         match = recognise(shape, role, options, ledger)
         if role == "both":
@@ -191,17 +192,17 @@ class _Asking:
         parts = [ShardTally((), cells) for cells in (found, lost)]
         return merge_tallies([*parts, ShardTally((fact,), {}, None, findings, noted)])
 
-    def refuse_repeats(self, identity: Mapping[str, str], kind: str = "duplicate-id") -> None:
+    def refuse_repeats(self, identity: Mapping[str, str], *, is_key: bool = False) -> None:
         if not identity:
             return
         asked = repeats_statement(self.address.table, identity, dialect=self.address.engine)
         found = self.query(f"{asked} LIMIT {FAULTS}")
         if found.height:
-            first = found["item"][0]
-            what = "{n} id{s} that the table has more than once" if first else "{n} id{s} repeated or empty"
+            code = "duplicate-in-key/table" if is_key else "duplicate-id/table"
+            how = "that the table has more than once" if found["item"][0] else "repeated or empty"
             places = [Place(self.address.name, item=str(item or "")) for item in found["item"]]
             ledger = Diagnostics()
-            ledger.add(kind, what, "remove the duplicate rows", places, identity["item"])
+            ledger.add(code, places, identity["item"], how=how)
             raise ledger.error()
 
     def _refuse_faults(self, frame: pl.DataFrame, columns: Mapping[str, str], options: ReadSpec) -> None:
@@ -263,10 +264,10 @@ def _joined(
         raise UsageError.of("key-of-runs")
     on = {n: (ours.theirs[n], theirs.theirs[n]) for n in ("item", "target") if n in ours.picks and n in theirs.picks}
     pair = Pair(scores.source, key.source, on)
-    for asking, match, kind in ((scores, ours, "duplicate-id"), (key, theirs, "duplicate-in-key")):
-        asking.refuse_repeats(_identity(match), kind)
+    for asking, match, is_key in ((scores, ours, False), (key, theirs, True)):
+        asking.refuse_repeats(_identity(match), is_key=is_key)
         if len(on) < len(_identity(match)):  # trials of several targets, and the other table does not say which
-            asking.refuse_repeats({"item": match.theirs["item"]}, kind)
+            asking.refuse_repeats({"item": match.theirs["item"]}, is_key=is_key)
     absent, n_absent = key.places(pair.alone(KEY))
     extra, n_extra = scores.places(pair.alone(SCORES))
     total = int(key._answer(f"SELECT COUNT(*) AS {sql_name(COUNT)} FROM {key.source}")[COUNT][0])
@@ -278,9 +279,7 @@ def _joined(
     for name in [] if ledger.findings else shared:
         _refuse_conflict(scores, pair, name, (ours.theirs[name], theirs.theirs[name]), options, ledger)
     if ledger.findings:
-        ledger.findings = [
-            replace(f, fix=f.fix.replace(": say --match stem", " (a view can do that)")) for f in ledger.findings
-        ]
+        ledger.findings = list(map(_by_a_view, ledger.findings))
         raise ledger.error()
     taken = {name: (SCORES, own) for name, own in ours.theirs.items()}
     taken |= {name: (KEY, own) for name, own in theirs.theirs.items() if name not in on}
@@ -313,7 +312,16 @@ def _refuse_conflict(
     conflict(places, n, name, columns[0], ledger)
 
 
-def _without_rows(finding: Finding) -> Finding:
+def _by_a_view(finding: FaultGroup) -> FaultGroup:
+    """Return a finding whose hint on ids that nearly match says what helps where both sides are tables."""
+    hint = finding.plain.values.get("hint")
+    if not isinstance(hint, Finding) or hint.code != "would-match/stem":
+        return finding
+    values = {**finding.plain.values, "hint": replace(hint, code="would-match/view")}
+    return replace(finding, plain=replace(finding.plain, values=values))
+
+
+def _without_rows(finding: FaultGroup) -> FaultGroup:
     """Return a finding without line numbers, which a table does not have."""
     return replace(finding, places=tuple(replace(place, row=None) for place in finding.places))
 
