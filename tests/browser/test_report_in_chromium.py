@@ -14,10 +14,11 @@ from tests.reports.hostile import HOSTILE, hostile_trials
 from tests.reports.media_files import HOSTILE_FILES, folder_of_files
 
 from hitmiss.core.design import Design
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.trials import Trials
 from hitmiss.reports.html import render
 from hitmiss.reports.media_finder import FileFinder
-from hitmiss.reports.page import Options, compose
+from hitmiss.reports.page import compose
 from hitmiss.reports.sources import Measuring, measured
 
 pytestmark = pytest.mark.extras
@@ -34,7 +35,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     data[0] = replace(
         data[0], trials=with_files(data[0].trials), finder=FileFinder(folder_of_files(folder), column="file")
     )
-    whole, static = render(compose(data, Options(title=HOSTILE[3]))), render(compose(data), static=True)
+    whole, static = render(compose(data, ReportSpec(title=HOSTILE[3]))), render(compose(data), static=True)
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)
     assert bare != whole
     made = {}
@@ -284,7 +285,7 @@ def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
         "attacks": lambda: [RunData(n, attack_run(c, 0.05)) for n, c in (("base", 0.7), ("defended", 0.2))],
     }[name]()
     file = tmp_path / "page.html"
-    file.write_text(render(compose(made, Options(compare=Design(bootstrap=200)))), encoding="utf-8")
+    file.write_text(render(compose(made, compare=Design(bootstrap=200))), encoding="utf-8")
     with browser() as chromium:
         page, _, _ = opened(chromium.new_context(viewport={"width": 1280, "height": 800}), file)
         assert page.locator(".verdict").inner_text().startswith(STORIES[name])
@@ -303,7 +304,7 @@ def test_errors_are_chosen_by_what_each_run_said_and_by_slice(tmp_path: Path) ->
     from tests.reports import stories
 
     file = tmp_path / "page.html"
-    file.write_text(render(compose(stories.systems(2), Options(compare=Design(bootstrap=50)))), encoding="utf-8")
+    file.write_text(render(compose(stories.systems(2), compare=Design(bootstrap=50))), encoding="utf-8")
     with browser() as chromium:
         page, said, _ = opened(chromium.new_context(), file)
         shown = "[...document.querySelectorAll('.evidence .cards > li')].filter((c) => !c.hidden).map((c) => [c.dataset.runs, c.dataset.slices])"
@@ -332,7 +333,7 @@ def test_axe_finds_nothing_to_complain_of(pages: dict[str, Path], tmp_path: Path
     files = [pages["whole"], pages["static"]]
     for name, sources in made.items():
         files.append(tmp_path / f"{name}.html")
-        files[-1].write_text(render(compose(sources, Options(compare=Design(bootstrap=50)))), encoding="utf-8")
+        files[-1].write_text(render(compose(sources, compare=Design(bootstrap=50))), encoding="utf-8")
     with browser() as chromium:
         for file in files:
             page = chromium.new_context(color_scheme=scheme, bypass_csp=True).new_page()

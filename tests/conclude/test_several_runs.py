@@ -19,7 +19,7 @@ from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Verdict
 from hitmiss.findings import catalogue
-from hitmiss.reports.page import Options, compose
+from hitmiss.reports.page import compose
 from hitmiss.reports.sources import Measuring, measured
 from hitmiss.stats.mcnemar import exact
 
@@ -35,7 +35,7 @@ def page_of(runs: dict[str, Trials], bootstrap: int = 200) -> Verdict:
     """The verdict on the first screen of a page about these runs."""
     how = Measuring(Design.of(["eer"], by="codec", bootstrap=bootstrap))
     (part,) = compose(
-        [measured(own, name, how) for name, own in runs.items()], Options(compare=Design(bootstrap=bootstrap))
+        [measured(own, name, how) for name, own in runs.items()], compare=Design(bootstrap=bootstrap)
     ).parts
     return part.summary.verdict
 

@@ -19,11 +19,12 @@ import hitmiss as hm
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
 from hitmiss.core.header import Header
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.text import escape_invisible
 from hitmiss.core.trials import Trials, stack
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.html import render, write_report
-from hitmiss.reports.page import Options, Page, compose
+from hitmiss.reports.page import Page, compose
 from hitmiss.reports.pictures import pictures
 from hitmiss.reports.sources import Measuring, measured
 
@@ -64,12 +65,12 @@ def hostile() -> RunData:
 
 @pytest.fixture(scope="module")
 def page(hostile: RunData) -> str:
-    return render(compose([hostile], Options(title=HOSTILE[3])))
+    return render(compose([hostile], ReportSpec(title=HOSTILE[3])))
 
 
 @pytest.fixture(scope="module")
 def both(hostile: RunData) -> Page:
-    return compose([hostile, replace(hostile, name="b")], Options(title=HOSTILE[3]))
+    return compose([hostile, replace(hostile, name="b")], ReportSpec(title=HOSTILE[3]))
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -153,7 +154,7 @@ def test_static_pages_have_no_script(hostile: RunData) -> None:
 
 
 def test_the_same_runs_give_the_same_bytes(hostile: RunData, tmp_path: Path) -> None:
-    sizes = [write_report([hostile], tmp_path / f"{i}.html", Options()) for i in (0, 1)]
+    sizes = [write_report([hostile], tmp_path / f"{i}.html", ReportSpec()) for i in (0, 1)]
     assert sizes[0] == (tmp_path / "0.html").stat().st_size < 1_000_000
     assert (tmp_path / "0.html").read_bytes() == (tmp_path / "1.html").read_bytes()
 
@@ -169,9 +170,13 @@ def secret_trials() -> Trials:
 
 @pytest.mark.parametrize(
     ("options", "ids", "texts"),
-    [(Options(), True, True), (Options(texts=False), True, False), (Options(samples=False), False, False)],
+    [
+        (ReportSpec(), True, True),
+        (ReportSpec(redact_text=True), True, False),
+        (ReportSpec(no_samples=True), False, False),
+    ],
 )
-def test_samples_are_shown_only_as_asked(options: Options, ids: bool, texts: bool) -> None:
+def test_samples_are_shown_only_as_asked(options: ReportSpec, ids: bool, texts: bool) -> None:
     made = render(compose([measured(secret_trials(), "run", Measuring(Design.of(["eer"], by="codec")))], options))
     assert bool(re.search(r"ID\d{4}", made)) == ids and ("private " in made) == texts
     assert ("ids of wrongly answered trials" in made) == ids
@@ -187,14 +192,14 @@ def test_the_text_of_an_item_is_shown_as_the_model_got_it() -> None:
     )
     text = [words[i % 3] for i in range(120)]
     trials = Trials.of([i % 2 for i in range(120)], [(i * 7 % 13) / 13 for i in range(120)], text=text)
-    made = render(compose([measured(trials, "run", Measuring(Design.of(["eer"])))], Options()))
+    made = render(compose([measured(trials, "run", Measuring(Design.of(["eer"])))], ReportSpec()))
     shown = set(map(html.unescape, re.findall(r"<bdi>(.*?)</bdi>", made, re.DOTALL)))
     assert shown and shown <= set(words)
 
 
 def test_the_budget_of_bytes_holds() -> None:
     data = measured(secret_trials(), "run", Measuring(Design.of(["eer"], by="codec")))
-    page = compose([data, replace(data, name="again")], Options(most=50, budget=5_000))
+    page = compose([data, replace(data, name="again")], ReportSpec(samples=50, budget=5_000))
     shown = [s for part in page.parts for e in part.section("errors").errors for s in (*e.false_alarms, *e.misses)]
     assert 0 < sum(s.size for s in shown) <= 5_000
     assert sum(e.left_out for part in page.parts for e in part.section("errors").errors) == 100 - len(shown), (
@@ -287,7 +292,7 @@ def test_many_slices_and_many_systems_stay_small() -> None:
     asked = Measuring(Design.of(["eer", "roc_auc"], by="codec", bootstrap=20))
     one = measured(stories.trials(label, score, codec), "one", asked)
     assert len(render(compose([one])).encode()) <= 500_000
-    many = render(compose(stories.systems(30, size=300), Options(compare=Design(bootstrap=50))))
+    many = render(compose(stories.systems(30, size=300), compare=Design(bootstrap=50)))
     assert len(many.encode()) <= 1_000_000
 
 

@@ -19,12 +19,13 @@ from tests.reports.media_files import HOSTILE_FILES, TAIL, folder_of_files, pict
 
 from hitmiss.core.design import Design
 from hitmiss.core.header import Header
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.trials import Trials
 from hitmiss.reports.embedded_media import SECONDS, SIDE, Media, Refusal, open_media
 from hitmiss.reports.html import render
 from hitmiss.reports.item_texts import Reason, rationales_beside
 from hitmiss.reports.media_finder import FileFinder, SignalFinder, finder_at, finder_beside
-from hitmiss.reports.page import Options, compose
+from hitmiss.reports.page import compose
 from hitmiss.reports.sources import Measuring, measured
 from hitmiss.reports.traces import TRACE_HEIGHT, TRACE_WIDTH, trace_of
 from hitmiss.reports.worst_errors import RunEvidence, worst_errors
@@ -194,8 +195,8 @@ def test_what_is_refused_stands_in_the_report_and_is_not_in_it(files: Path) -> N
     assert "1 with their image" in page and "1 with their sound" in page
 
 
-@pytest.mark.parametrize("options", [Options(samples=False), Options(texts=False)])
-def test_no_samples_and_redacted_texts_show_no_media(files: Path, options: Options) -> None:
+@pytest.mark.parametrize("options", [ReportSpec(no_samples=True), ReportSpec(redact_text=True)])
+def test_no_samples_and_redacted_texts_show_no_media(files: Path, options: ReportSpec) -> None:
     data = measured(trials_with(["good.png"] * 6), "r", Measuring(Design.of(["eer"])))
     whole = type(data)(data.name, data.results, data.pictures, data.trials, FileFinder(files, column="file"))
     assert "data:image/jpeg" in render(compose([whole]))

@@ -18,12 +18,12 @@ from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import compare
 from hitmiss.engine.requirement import Check
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.page import Options, compose
+from hitmiss.reports.page import compose
 from hitmiss.reports.plate import Curve
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Verdict:
-    (part,) = compose(list(sources), Options(compare=Design(bootstrap=bootstrap))).parts
+    (part,) = compose(list(sources), compare=Design(bootstrap=bootstrap)).parts
     return part.summary.verdict
 
 

@@ -41,7 +41,6 @@ def report(
     """
     from hitmiss.reports.contests import contest_page, is_contest
     from hitmiss.reports.html import refuse_other_kinds, write_page, write_report
-    from hitmiss.reports.page import Options
     from hitmiss.reports.sources import Measuring, open_sources
 
     refuse_other_kinds(output)
@@ -55,8 +54,7 @@ def report(
     sources = [_with_criteria(source, asked) for source in sources]
     if asked.require:
         sources = [_requiring(source, asked) for source in sources]
-    shown = Options(page.title, not page.no_samples, not page.redact_text, page.samples, page.budget, asked)
-    size = write_report(sources, output, shown, static=page.static)
+    size = write_report(sources, output, page, asked)
     tell(output, size, [source.name for source in sources], json)
     _printed(output, page.pdf)
 

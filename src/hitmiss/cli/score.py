@@ -105,12 +105,11 @@ def _keep(
         from hitmiss.reports.evaluations import RunData
         from hitmiss.reports.html import write_report
         from hitmiss.reports.media_finder import finder_beside
-        from hitmiss.reports.page import Options
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
         finder = finder_beside(source, trials) if trials.has_rows else None
         run = RunData(name, results, tuple(drawn), trials, finder)
-        size = write_report([run], report, Options(compare=asked))
+        size = write_report([run], report, compare=asked)
         printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
 

@@ -20,6 +20,7 @@ from hitmiss.core.design import Design
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.kinds import one_or_several
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_controls, escape_invisible
 from hitmiss.core.trials import Trials, demanded
@@ -28,7 +29,7 @@ from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.html_table import page_table
-from hitmiss.reports.page import Options, Page, compose
+from hitmiss.reports.page import Page, compose
 from hitmiss.reports.section import FigureView
 from hitmiss.reports.sources import Measuring, measured, of_results, open_sources
 from hitmiss.reports.svg import svg_of
@@ -101,7 +102,7 @@ def report(
         return Path(output)
     asked = design or Design(bootstrap=1000)
     sources = _sources(given, [str(key)] if key else [], Measuring(asked, reading or ReadSpec()), one_or_several(names))
-    write_report(sources, output, Options(title, compare=asked), static=static)
+    write_report(sources, output, ReportSpec(title=title, static=static), asked)
     return Path(output)
 
 
@@ -134,10 +135,10 @@ def _source(run: object, name: str, measuring: Measuring) -> RunData:
 
 
 def write_report(
-    sources: Sequence[RunData], path: str | Path, options: Options | None = None, *, static: bool = False
+    sources: Sequence[RunData], path: str | Path, asked: ReportSpec | None = None, compare: Design | None = None
 ) -> int:
     """Write the report of some runs; return its size in bytes."""
-    return write_page(compose(sources, options), path, static=static)
+    return write_page(compose(sources, asked, compare), path, static=asked is not None and asked.static)
 
 
 def refuse_other_kinds(path: str | Path) -> None:

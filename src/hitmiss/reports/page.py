@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.core import progress
+from hitmiss.core.design import Design
 from hitmiss.core.finding import MARKS
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.scale import ROUNDING
 from hitmiss.findings.wording import Entry, explain
 from hitmiss.reports import campaigns
+from hitmiss.reports.context import Context
 from hitmiss.reports.displays.det import DetDisplay
 from hitmiss.reports.evaluations import EvaluatedRun, Evaluation, RunData, evaluations
-from hitmiss.reports.options import Context, Options
 from hitmiss.reports.section import Section
 from hitmiss.reports.sections import all_sections
 from hitmiss.reports.summary import Summary, summarize
@@ -21,7 +23,7 @@ from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.versus import versus
 from hitmiss.reports.worst_errors import RunEvidence, WorstErrors, worst_errors
 
-__all__ = ["Options", "Page", "Part", "compose", "glossary"]
+__all__ = ["Page", "Part", "compose", "glossary"]
 
 WORDS: Final = 20_000
 """Bytes that the samples of an evaluation take if they are ids and short texts."""
@@ -69,20 +71,20 @@ def _overview(parts: Sequence[Part]) -> Table:
     return Table("All evaluations", ("evaluation", "tested", "first number", "verdict"), tuple(rows), 4)
 
 
-def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
-    """Compose the page of some runs."""
-    chosen = options or Options()
+def compose(sources: Sequence[RunData], asked: ReportSpec | None = None, compare: Design | None = None) -> Page:
+    """Compose the page of some runs; `compare`: how runs are compared, with 1,000 draws if it is not said."""
+    asked, compare = asked or ReportSpec(), compare or Design(bootstrap=1000)
     found = evaluations(sources)
-    budget = chosen.budget
+    budget = asked.budget
     parts = []
     for i, evaluation in enumerate(progress.each(found, "figures"), start=1):
-        wrong = _errors(evaluation, chosen, _share(budget, found[i - 1 :]))
+        wrong = _errors(evaluation, asked, _share(budget, found[i - 1 :]))
         budget -= sum(own.n_bytes for own in wrong)
-        part = _part(evaluation, Context(f"e{i}", chosen, versus(evaluation, chosen.compare), wrong))
+        part = _part(evaluation, Context(f"e{i}", asked, versus(evaluation, compare), wrong))
         parts.append(part if _is_alone(evaluation, found) else _named(part, evaluation))
     metrics = [e.metric for evaluation in found for e in evaluation.results]
-    title = chosen.title or (found[0].title if len(found) == 1 else f"{len(found)} evaluations")
-    return Page(title, tuple(parts), tuple(glossary(metrics)), tuple(_embeds(parts, chosen)))
+    title = asked.title or (found[0].title if len(found) == 1 else f"{len(found)} evaluations")
+    return Page(title, tuple(parts), tuple(glossary(metrics)), tuple(_embeds(parts, asked)))
 
 
 def _share(budget: int, coming: Sequence[Evaluation]) -> int:
@@ -110,14 +112,14 @@ def _part(evaluation: Evaluation, context: Context) -> Part:
     return Part(context.id, summary, tuple(s for s in made if s.blocks))
 
 
-def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[WorstErrors, ...]:
+def _errors(evaluation: Evaluation, asked: ReportSpec, budget: int) -> tuple[WorstErrors, ...]:
     """Return the worst errors of each run; the remaining budget is shared evenly between the remaining runs."""
-    if not options.samples:
+    if asked.no_samples:
         return ()
     if evaluation.is_campaign:
         share = budget // len(evaluation.members)
         return tuple(
-            campaigns.fragile(s.trials, s.name, options.most, share, s.finder if options.texts else None)
+            campaigns.fragile(s.trials, s.name, asked.samples, share, None if asked.redact_text else s.finder)
             for s in evaluation.sources
             if s.trials is not None and s.trials.has_rows
         )
@@ -129,8 +131,8 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Wors
     ]
     if not found:
         return ()
-    most = max(options.most // (1 + len(found) // 4), 2) if len(found) > 2 else options.most
-    return (worst_errors(found, most=most, texts=options.texts, budget=budget),)
+    most = max(asked.samples // (1 + len(found) // 4), 2) if len(found) > 2 else asked.samples
+    return (worst_errors(found, most=most, texts=not asked.redact_text, budget=budget),)
 
 
 def _eer_threshold(member: EvaluatedRun) -> float | None:
@@ -142,11 +144,11 @@ def _eer_threshold(member: EvaluatedRun) -> float | None:
     return member.trials.header.scale.turned(found) - 2 * ROUNDING  # the points of a reversed file hold its own scores
 
 
-def _embeds(parts: Sequence[Part], options: Options) -> list[str]:
+def _embeds(parts: Sequence[Part], asked: ReportSpec) -> list[str]:
     """Say what is inside the file, for people who pass it on."""
     shown = [s for part in parts for e in part.section("errors").errors for s in e.samples]
     said = ["Numbers, thinned curves, names of runs, classes and slices, file names without folders, and hashes."]
-    if not options.samples:
+    if asked.no_samples:
         return [*said, "No samples: the report was made with --no-samples."]
     texts = sum(bool(s.text) for s in shown)
     if shown:

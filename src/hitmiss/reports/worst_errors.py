@@ -15,16 +15,13 @@ import polars as pl
 
 from hitmiss.core.columns import user_name
 from hitmiss.core.kinds import ABSTAIN, FAILED
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.trials import Trials
 from hitmiss.reports.embedded_media import Media, Refusal
 from hitmiss.reports.item_texts import Rationales, Reason, Texts
 from hitmiss.reports.media_finder import COLUMNS, MediaFinder, change_of
 from hitmiss.reports.remaking import Row
 
-MOST: Final = 30
-"""Number of errors of each kind and run that are shown."""
-BUDGET: Final = 300_000
-"""Bytes that all samples of a report may take together."""
 LONGEST_TEXT: Final = 600
 """Characters of a text that are shown; a longer text is cut and marked."""
 TEXTS: Final = ("text", "comment_text", "comment", "sentence", "transcript")
@@ -119,7 +116,11 @@ Kinds = tuple[list[tuple[Sample, Row]], ...]
 
 
 def worst_errors(
-    sources: Sequence[RunEvidence], *, most: int = MOST, texts: bool = True, budget: int = BUDGET
+    sources: Sequence[RunEvidence],
+    *,
+    most: int = ReportSpec.samples,
+    texts: bool = True,
+    budget: int = ReportSpec.budget,
 ) -> WorstErrors:
     """Return the worst errors of several runs on the same items, each item once, with the answer of every run.
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hitmiss.reports.context import Context
     from hitmiss.reports.evaluations import Evaluation
-    from hitmiss.reports.options import Context
     from hitmiss.reports.section import Section
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.reports.context import Context
 from hitmiss.reports.evaluations import Evaluation
-from hitmiss.reports.options import Context
 from hitmiss.reports.section import PointsBlock, Section, TableBlock, TextBlock
 
 PLACE: Final = 70

@@ -8,6 +8,7 @@ from hitmiss.core.finding import has_code
 from hitmiss.core.results import REPEATED
 from hitmiss.findings.wording import explain, shown
 from hitmiss.reports import campaigns
+from hitmiss.reports.context import Context
 from hitmiss.reports.displays.display import numbers_of, plate_of
 from hitmiss.reports.displays.kinds import KINDS
 from hitmiss.reports.displays.lines import PlateOptions
@@ -15,7 +16,6 @@ from hitmiss.reports.displays.robustness import RobustnessDisplay
 from hitmiss.reports.evaluations import FEW_RUNS, Evaluation
 from hitmiss.reports.explorer import explorer
 from hitmiss.reports.grids import RUN
-from hitmiss.reports.options import Context
 from hitmiss.reports.pictures import costs_of
 from hitmiss.reports.readings import Reading
 from hitmiss.reports.section import Block, ExplorerBlock, FiguresBlock, FigureView, Section, TextBlock

@@ -14,13 +14,13 @@ from hitmiss.core.number_bands import with_bands
 from hitmiss.core.results import Estimate, Results
 from hitmiss.findings.wording import explain, format_estimate
 from hitmiss.reports import campaigns
+from hitmiss.reports.context import Context
 from hitmiss.reports.displays.display import numbers_of
 from hitmiss.reports.displays.histogram import HistogramDisplay, histogram_plate
 from hitmiss.reports.dumbbells import dumbbells
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.grids import RUN, Grid, Row, by_slice, groupings, runs
 from hitmiss.reports.heat import HeatMap, heat_map
-from hitmiss.reports.options import Context
 from hitmiss.reports.plate import GuideLine
 from hitmiss.reports.readings import Reading
 from hitmiss.reports.result_tables import gap_tables, of_grid

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.reports.context import Context
 from hitmiss.reports.evaluations import Evaluation
-from hitmiss.reports.options import Context
 from hitmiss.reports.section import ErrorsBlock, Section, TextBlock
 
 PLACE: Final = 80
@@ -22,4 +22,6 @@ def errors(evaluation: Evaluation, context: Context) -> Section:
     if found:
         return Section("errors", "Worst errors", tuple(ErrorsBlock(e, len(found) > 1) for e in found))
     counted = any(member.trials is not None and not member.trials.has_rows for member in evaluation.members)
-    return Section("errors", "Worst errors", (TextBlock(NO_TRIALS),) if counted and context.options.samples else ())
+    return Section(
+        "errors", "Worst errors", (TextBlock(NO_TRIALS),) if counted and not context.asked.no_samples else ()
+    )

@@ -7,10 +7,10 @@ from typing import Final
 
 from hitmiss.findings.wording import explain
 from hitmiss.metrics.drift import PAIRED_RATES
+from hitmiss.reports.context import Context
 from hitmiss.reports.displays.robustness import RobustnessDisplay
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.grids import RUN, groupings
-from hitmiss.reports.options import Context
 from hitmiss.reports.readings import LEVELS, Reading
 from hitmiss.reports.section import FiguresBlock, FigureView, Section
 from hitmiss.reports.sections.curves import robustness_view

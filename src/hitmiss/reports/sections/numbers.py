@@ -9,9 +9,9 @@ from hitmiss.core.kinds import FAILED
 from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import explain
 from hitmiss.metrics.counts import Counts
+from hitmiss.reports.context import Context
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.grids import RUN
-from hitmiss.reports.options import Context
 from hitmiss.reports.readings import SYSTEMS
 from hitmiss.reports.result_tables import overall_table
 from hitmiss.reports.section import Block, FiguresBlock, FigureView, FoldedBlock, Section, TableBlock

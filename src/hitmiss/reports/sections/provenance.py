@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.reports.context import Context
 from hitmiss.reports.evaluations import Evaluation, signature_part
-from hitmiss.reports.options import Context
 from hitmiss.reports.section import Block, CodeBlock, FoldedBlock, PointsBlock, Section, TableBlock
 from hitmiss.reports.table import Table, TableCell
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.reports.context import Context
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.grids import groupings
-from hitmiss.reports.options import Context
 from hitmiss.reports.result_tables import over_repeats
 from hitmiss.reports.section import Section, TableBlock
 from hitmiss.reports.table_style import PAGE

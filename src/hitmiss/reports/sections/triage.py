@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from hitmiss.findings.wording import per_cent
+from hitmiss.reports.context import Context
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.flow_plate import FlowPath, flow_plate
-from hitmiss.reports.options import Context
 from hitmiss.reports.readings import FLOW
 from hitmiss.reports.section import Block, FiguresBlock, FigureView, Section, TableBlock
 from hitmiss.reports.table import Table, TableCell
