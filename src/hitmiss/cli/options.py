@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -29,9 +29,10 @@ from hitmiss.cli import complete, printing
 from hitmiss.core.design import Design, Taken
 from hitmiss.core.errors import HitmissError, UnknownName
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.settings import Settings, blamed
-from hitmiss.core.settings import find as find_settings
 from hitmiss.core.spec import READING, Layer, Option, Spec, hints_of, make, opt, option_in, options_of
+
+if TYPE_CHECKING:
+    from hitmiss.core.settings import Settings
 
 SETTINGS: Final = opt(
     "Settings file instead of the folder's hitmiss.toml (see `hitmiss init`); none for no file.",
@@ -252,6 +253,8 @@ class Call:
         try:
             ended = self.verb.function(**own, **made)
         except HitmissError as error:
+            from hitmiss.core.settings import blamed
+
             raise blamed(error, taken) from None
         printing.note_headlines()  # the verb has printed no result, only written files
         return ended
@@ -281,7 +284,9 @@ class Call:
         named = self.given["settings"]
         if (named is None and not Path("hitmiss.toml").is_file()) or not _reads(own):
             return None
-        return find_settings(named)
+        from hitmiss.core.settings import find
+
+        return find(named)
 
     def _made(self, own: dict[str, Any], settings: Settings | None) -> tuple[dict[str, Any], Taken]:
         """Return the specs of the verb, and what was taken from settings: first the protocol and the key."""

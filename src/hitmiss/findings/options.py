@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from hitmiss.core.finding import Option
-from hitmiss.core.options import keyword_of, option_name
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 SHORT: Final = {"metrics": "-m", "protocol": "-p", "output": "-o"}
@@ -26,10 +26,23 @@ def option(words: str) -> Option:
     >>> option("--positive-value 1"), option("-m eer"), option("--dedupe")
     (Option(name='positive_value', value='1'), Option(name='metrics', value='eer'), Option(name='dedupe', value=True))
     """
+    return named(spelled(words))
+
+
+def spelled(words: str) -> Option:
+    """Make an option that has only its spelling, which is all that a sentence for a terminal shows."""
     flag, blank, value = words.partition(" ")
-    value = value.strip("'")
-    name = keyword_of(flag)
-    return Option(name, value if blank else True if name in SWITCHES else None, flag)
+    return Option("", value.strip("'") if blank else None, flag)
+
+
+def named(option: Option) -> Option:
+    """Return an option with its keyword; one without a value that needs none is switched on."""
+    if option.name:
+        return option
+    from hitmiss.core.options import keyword_of  # reads every spec
+
+    name = keyword_of(option.flag)
+    return replace(option, name=name, value=True if option.value is None and name in SWITCHES else option.value)
 
 
 def on_command_line(options: Sequence[Option]) -> str:
@@ -46,7 +59,11 @@ def on_command_line(options: Sequence[Option]) -> str:
 
 def flag_of(option: Option) -> str:
     """Return how the command line spells an option."""
-    return option.flag or SHORT.get(option.name) or option_name(option.name)
+    if flag := option.flag or SHORT.get(option.name):
+        return flag
+    from hitmiss.core.options import option_name  # reads every spec
+
+    return option_name(option.name)
 
 
 def _quoted(value: str) -> str:
@@ -68,7 +85,7 @@ def as_keywords(options: Sequence[Option]) -> str:
     """
     merged: dict[str, list[str]] = {}
     brackets: dict[str, tuple[str, str]] = {}
-    for o in options:
+    for o in map(named, options):
         text = "" if o.value is None else _plain(o.value)
         left, equals, right = text.partition("=")
         if o.value is None:

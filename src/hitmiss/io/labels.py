@@ -276,7 +276,7 @@ def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpe
         own = understand(labels, *classes, options.positive_value)
         return {"label": own, "decision": understand(said, own.positive, own.negative, "1")}
     alone = understand(labels, *classes, options.positive_value)
-    if alone.choices:  # decisions may hold further words, which settle nothing
+    if alone.choices or not said:  # decisions may hold further words, which settle nothing
         return {"label": alone, "decision": alone}
     together = understand(list(dict.fromkeys((*labels, *said))), *classes, options.positive_value)
     return {"label": together, "decision": together}

@@ -19,7 +19,6 @@ from hitmiss.core.columns import FIXED, SYSTEM, prefixed, user_name
 from hitmiss.core.errors import Fault, UnknownName, UsageError
 from hitmiss.core.finding import Place, Remark
 from hitmiss.core.header import Header, Source
-from hitmiss.core.options import option_name
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.text import quoted
 from hitmiss.core.trials import Trials, with_target
@@ -350,6 +349,8 @@ def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> Non
     """Refuse options that do not apply to this kind of file."""
     other = [name for name in options.stated if name not in honoured]
     if other:
+        from hitmiss.core.options import option_name
+
         raise UsageError.of("unread-option/refused", option_name=option_name(other[0]), why=why)
 
 
