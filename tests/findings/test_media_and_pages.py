@@ -166,7 +166,7 @@ PAGES: Sequence[tuple[str, Case]] = [
     ("out-of-range/least", lambda: dump_errors(None, Path(), most=-1)),  # type: ignore[arg-type]
     ("port-taken", occupied),
     ("bad-token", short_token),
-    ("missing-package", without("PIL", lambda: library._need_pillow())),
+    ("missing-package", without("PIL", lambda: library._check_picture(Path()))),
 ]
 
 SCALE: Sequence[tuple[str, Case]] = [

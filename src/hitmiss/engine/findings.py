@@ -324,10 +324,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="read them with {--positive <positive>}",
     ),
     "no-decisions": Entry(ERROR, "{name} needs decisions, and these trials have none; {how}"),
-    "no-confidence": Entry(
+    "no-confidence/metric": Entry(
         ERROR,
         "{name} needs the confidence of each decision, and these trials have none",
-        fix="if their scores are probabilities of the positive class, say so by {--score-kind probability}",
+        fix="if their scores are probabilities, say so by {--score-kind probability}",
     ),
     "no-labels/scores": Entry(ERROR, "these scores have no labels, so nothing can be measured", fix="give the key"),
     "bad-regression": Entry(

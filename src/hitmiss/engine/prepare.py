@@ -95,7 +95,7 @@ def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
     if not absent:
         return
     if "confidence" in absent and trials.header.score_kind != "probability":
-        raise UsageError.of("no-confidence", name=name)
+        raise UsageError.of("no-confidence/metric", name=name)
     if absent[0] == "decision":
         how = "decide at a threshold: --threshold 0.5, in Python hm.decide(trials, 0.5)"
         raise UsageError.of("no-decisions", name=name, how=how)
