@@ -19,7 +19,7 @@ from pathlib import Path
 TOKEN = secrets.token_hex(32)
 START = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats", "--num-cpus=1"]
 START += ["--object-store-memory=80000000", "--min-worker-port=0", "--max-worker-port=0"]
-OURS = (str(Path(__file__).parent), str(Path(__file__).parent.parent / "detect"))
+OURS = (str(Path(__file__).parent), str(Path(__file__).parent.parent / "detection"))
 """Where the workers find what the tests have them run."""
 SECONDS = 150.0
 

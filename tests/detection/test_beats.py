@@ -205,7 +205,7 @@ def test_bfloat16_is_asked_for_and_moves_scores_little(checkpoint: Path) -> None
     assert 0 < change < 0.02
     with pytest.raises(UsageError) as refused:
         Beats(SMALL, random_checkpoint(SMALL)["model"]).to("cpu", "float64")
-    assert refused.value.code == "precision"
+    assert refused.value.code == "bad-precision"
 
 
 def test_eight_bit_products_are_asked_for_and_move_scores_little(checkpoint: Path) -> None:

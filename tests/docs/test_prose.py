@@ -15,7 +15,7 @@ from tests.source import SOURCE, trees
 
 ROOT = Path(__file__).resolve().parents[2]
 READ = ["docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "src", "examples"]
-TERMS = "fpr,cant,fo,nd,te,caf,infarction,discreet,intoto,alle,ignora,responde"
+TERMS = "fpr,cant,fo,nd,te,caf,infarction,discreet,intoto,alle,ignora,responde,manipule,falso"
 """What codespell takes for misspelt: a metric, words of JSON, codes of languages, a file format, a diagnosis, words."""
 
 UNWANTED = {

@@ -48,7 +48,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="add {--tools tools} or {--tools both}",
     ),
     "not-a-tool": Entry(ERROR, "{text} cannot be a tool: {why}"),
-    "tool-twice": Entry(ERROR, "two tools are called {name}: a model could not tell which it calls", fix="rename one"),
+    "tool-twice": Entry(ERROR, "two tools are called {name}", fix="rename one"),
     "mcp-unavailable": Entry(ERROR, "the MCP server {server} does not answer: {why}"),
     "bad-prices": Entry(ERROR, '{path_name}: prices look like ["model"], input = 1.25, output = 10'),
     "bad-prices/missing": Entry(ERROR, "{name}: {model} has no price for {kind}"),
