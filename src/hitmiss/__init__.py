@@ -204,18 +204,32 @@ def __getattr__(name: str) -> object:
     return value
 
 
+_OTHERWISE = {
+    "score": "hm.evaluate", "score_file": "hm.evaluate", "load": "hm.Results.load", "load_results": "hm.Results.load",
+    "plot": "results.plot()", "figure": "results.plot()", "threshold": "hm.best_threshold", "read_csv": "hm.read",
+    "compute_eer": "hm.metrics.eer", "compute_min_dcf": "hm.metrics.min_dcf", "bootstrap_ci": "hm.evaluate(…, bootstrap=1000)",
+    "evaluate_per_domain": "hm.evaluate(…, by='codec')",
+}  # fmt: skip
+"""What else people look for under these names."""
+
+
 def _meant(name: str) -> str:
-    """Return the public name that was probably meant, as a question."""
+    """Return what was probably meant, as a question: a public name, a metric, or a verb of the command line."""
     from difflib import get_close_matches
 
     if name.startswith("_"):
         return ""
-    if "load" in name or "results" in name:
-        return "; did you mean hm.Results.load?"
-    from hitmiss.core.registry import all_of
+    if name in _OTHERWISE or "results" in name:
+        return f"; did you mean {_OTHERWISE.get(name, 'hm.Results.load')}?"
+    from hitmiss.core.registry import all_metrics, known_name
 
-    metrics = {one: f"metrics.{one}" for one in all_of("metric")}
-    near = [metrics[name]] if name in metrics else get_close_matches(name, __all__, 1)
+    if known_name(name) in all_metrics():
+        return f"; did you mean hm.metrics.{known_name(name)}?"
+    from hitmiss.cli.main import VERBS
+
+    if name in VERBS:
+        return f"; it is a verb of the command line: hitmiss {name}, in Python hm.run(['{name}', …])"
+    near = get_close_matches(name, __all__, 1)
     return f"; did you mean hm.{near[0]}?" if near else "; docs/api.md and dir(hitmiss) list what there is"
 
 

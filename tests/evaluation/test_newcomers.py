@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -248,6 +249,67 @@ def test_rankings_are_read_like_results(trials: hm.Trials) -> None:
     assert "run 2" in str(ranked) and "<Ranking" in repr(ranked)
 
 
+def test_an_estimate_is_formatted_and_rounded_as_its_number(results: hm.Results) -> None:
+    number = hm.metrics.eer(LABEL, SCORE)
+    assert f"{results['eer']:.3f}" == f"{number:.3f}" and f"{results['eer']:.1%}" == f"{number:.1%}"
+    assert round(results["eer"], 3) == round(number, 3)  # type: ignore[call-overload]
+    assert f"{results['eer']}" == str(results["eer"])
+
+
+def test_true_and_false_beside_labels_are_decisions() -> None:
+    for said in (SCORE > 0.5, (SCORE > 0.5).tolist()):
+        made = hm.evaluate(LABEL, said)
+        assert [e.metric for e in made] == ["accuracy", "f1"]
+        assert made["accuracy"].value == np.mean((SCORE > 0.5) == LABEL)
+
+
+def test_functions_of_metrics_name_them(trials: hm.Trials) -> None:
+    named = hm.measure(trials, ["eer", "roc_auc"])
+    assert hm.measure(trials, [hm.metrics.eer, "roc_auc"]).signature == named.signature  # type: ignore[list-item]
+    assert hm.evaluate(trials, metrics=[hm.metrics.eer]).estimates == named.estimates[:1]  # type: ignore[list-item]
+
+
+def test_an_accumulator_has_usual_metrics() -> None:
+    seen = hm.Accumulator()
+    seen.update(LABEL, SCORE)
+    assert seen.compute() == {"eer": hm.metrics.eer(LABEL, SCORE), "roc_auc": hm.metrics.roc_auc(LABEL, SCORE)}
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("auc", "hm.metrics.roc_auc"),
+        ("f1_score", "hm.metrics.f1"),
+        ("score", "hm.evaluate"),
+        ("plot", "results.plot()"),
+        ("compute_eer", "hm.metrics.eer"),
+        ("triage", r"hitmiss triage, in Python hm.run(['triage', …])"),
+    ],
+)
+def test_names_of_other_packages_and_verbs_lead_to_ours(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError) as raised:
+        getattr(hm, name)
+    assert str(raised.value).rstrip("?").endswith(meant)
+
+
+def test_attributes_that_are_missing_say_which_was_meant(results: hm.Results, trials: hm.Trials) -> None:
+    found = hm.compare(trials, trials.retitle(), "eer")
+    for thing, name, meant in [
+        (results, "eer", "results['eer']"),
+        (results, "verdikt", "verdict"),
+        (results, "estimate", "estimates"),
+        (results, "to_csv", "to_frame().write_csv('x.csv')"),
+        (results["eer"], "ci", "low and high"),
+        (found, "to_frames", "to_frame"),
+        (found["eer"], "p", "p_value"),
+        (hm.figures, "roc", "hm.figures.RocDisplay.from_trials(trials).plot()"),
+    ]:
+        with pytest.raises(AttributeError) as raised:
+            getattr(thing, name)
+        assert str(raised.value).endswith(f"did you mean {meant}?")
+    assert not hasattr(results, "nothing_like_it") and not hasattr(results, "__array__")
+
+
 def test_what_is_shown_reported_and_drawn(results: hm.Results, trials: hm.Trials, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     comparison = hm.compare(trials, trials.retitle(), "eer", names=("ours", "theirs"))
@@ -268,6 +330,18 @@ def test_no_two_lines_read_alike(trials: hm.Trials) -> None:
     made = hm.measure(trials, design)
     lines = [line.partition(" = ")[0] for line in str(made).splitlines()]
     assert len(lines) > 15 and sorted(lines) == sorted(set(lines))
+
+
+def test_a_file_of_results_is_not_one_of_scores(results: hm.Results, tmp_path: Path) -> None:
+    file = str(tmp_path / "r.json")
+    results.save(file)
+    for call in (hm.evaluate, hm.read, lambda f: hm.compare(f, f), lambda f: hm.rank({"a": f, "b": f})):
+        with pytest.raises(hm.DataError, match="holds results, not scores") as raised:
+            call(file)
+        assert raised.value.code == "results-file"
+    with pytest.raises(hm.UsageError, match=r"hm\.verify\(.*, 'scores.csv'") as without:
+        hm.verify(file)
+    assert without.value.code == "no-scores"
 
 
 def test_files_and_tables_where_trials_are_meant(tmp_path: Path) -> None:
@@ -338,6 +412,20 @@ Call = Callable[[hm.Trials, hm.Results], object]
         (lambda t, _: hm.measure(t, "eer", by=3), "by takes names of columns"),
         (lambda t, _: hm.measure(t, "f1"), "hm.decide(trials, 0.5)"),
         (lambda _, r: r[1.5], "rows are taken by place or by name"),
+        (lambda *_: hm.evaluate(y_true=LABEL, y_score=SCORE), "unknown option 'y_true'; did you mean 'label'?"),  # type: ignore[call-arg]
+        (lambda *_: hm.evaluate(TABLE, group_by="generator"), "did you mean 'by'?"),  # type: ignore[call-arg]
+        (lambda *_: hm.evaluate(TABLE, n_boot=10), "did you mean 'bootstrap'?"),  # type: ignore[call-arg]
+        (lambda *_: hm.best_threshold(LABEL, SCORE, metric="f1"), "did you mean 'maximize'?"),  # type: ignore[call-arg]
+        (lambda t, _: hm.evaluate(LABEL, np.stack([SCORE, SCORE], 1)), "shape (240, 2); take the column"),
+        (lambda *_: hm.evaluate(io.StringIO("label,score")), "this is an open file; give its path"),
+        (lambda *_: hm.metrics.eer(LABEL, ["a"] * 240), "each score must be a number"),
+        (lambda *_: hm.metrics.f1(LABEL, SCORE), "decide scores at a threshold: score >= 0.5"),
+        (lambda _, r: hm.gate(r, {"eer": 0.1}), "hm.gate: fail_if must be a str or Sequence; found a dict"),  # type: ignore[arg-type]
+        (lambda t, _: hm.fuse([t, t], [t, t]), "hm.fuse: fit_on must be a Mapping; found a list"),  # type: ignore[arg-type]
+        (lambda *_: hm.drift(TABLE), "hm.drift: trials must be a Trials; found a DataFrame"),  # type: ignore[arg-type]
+        (lambda *_: hm.attack(print, np.zeros(3)), "data must be a str or Path or Recordings; found a ndarray"),  # type: ignore[arg-type]
+        (lambda _, r: hm.report(r, "x.html", positive="fake"), "unexpected keyword argument 'positive'"),  # type: ignore[call-arg]
+        (lambda *_: hm.Results("r.json"), "hm.Results.load('r.json')"),  # type: ignore[arg-type]
     ],
 )
 def test_what_cannot_be_meant_is_said_in_our_words(

@@ -20,6 +20,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.tally import Tally, merge
 from hitmiss.engine.prepare import form_of
+from hitmiss.metrics.usual import BY_COLUMN
 from hitmiss.stats.forms.base import Form
 
 MOST_PARTS: Final = 64
@@ -32,7 +33,7 @@ class Accumulator:
     Parameters
     ----------
     metrics
-        One metric of scores or several, by name or with settings.
+        One metric of scores or several, by name or with settings; by default `eer` and `roc_auc`.
 
     Raises
     ------
@@ -46,7 +47,7 @@ class Accumulator:
     {'roc_auc': 0.75}
     """
 
-    def __init__(self, metrics: str | MetricSpec | Sequence[str | MetricSpec]) -> None:
+    def __init__(self, metrics: str | MetricSpec | Sequence[str | MetricSpec] = BY_COLUMN["score"]) -> None:
         self._forms: dict[str, Form] = {}
         for text, entry, settings in asked_metrics(metrics):
             form = form_of(entry, settings)

@@ -13,6 +13,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{run} holds results, which were measured already",
         fix="give the score file to measure it with {--weight <weight>}, or leave {--weight?} out",
     ),
+    "no-scores/claim": Entry(
+        ERROR,
+        "{claim} is recomputed from its files",
+        fix="give them: hm.verify({claim!r}, 'scores.csv', key='key.csv')",
+    ),
     "no-results": Entry(
         ERROR, "the folder {run} has no results.json", fix="write one with hitmiss score … {-o <run>/results.json}"
     ),

@@ -22,7 +22,7 @@ from hitmiss.claims.runs import run_differences
 from hitmiss.claims.shown import SHOWN, Recomputed, shown_differences, verdict_differences
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
-from hitmiss.core.errors import DataError, GateFailed
+from hitmiss.core.errors import DataError, GateFailed, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.sampling import SamplingPlan
@@ -189,6 +189,8 @@ def verify(
         return judged
     given = load_claim(claim)
     files = Files(_listed(scores), _listed(key), calibrate_on, calibrate_key)
+    if not files.scores:
+        raise UsageError.of("no-scores/claim", claim=claim)
     parts = given.parts
     if given.design is not None:
         read = own.over(given.reading or ReadSpec())

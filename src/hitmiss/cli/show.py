@@ -82,7 +82,7 @@ def describe_attack(name: str, others: Iterable[str]) -> dict[str, object]:
 
     known = {family.name: family for family in catalogue()}
     if name not in known:
-        raise UnknownName("name", name, {*others, *known})
+        raise UnknownName("name", name, {*others, *known}, {})
     family = known[name]
     return {"attack": name, "for": family.medium, "settings": printing.plain(family.settings), "doc": family.about}
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FunctionType
 from typing import Annotated, Final, Literal
 
 from hitmiss.core.criteria import Criteria
@@ -337,7 +338,7 @@ class Design(Spec):
     ) -> Design:
         """Make a design from a caller's arguments: columns as texts, a gap as None (auto), True (protocol) or False."""
         return cls().changed(
-            metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
+            metrics=_metric_texts(metrics),
             by=parse_by(by),
             gap=as_gap(gap, others.get("protocol")),
             unit=names_of(unit),
@@ -460,10 +461,16 @@ def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", 
 
 
 def _metric_texts(given: object) -> object:
-    """Return metrics as texts: one text is one metric, and a metric with settings is written out."""
-    if isinstance(given, str | MetricSpec):
-        return (str(given),)
-    return tuple(str(m) if isinstance(m, MetricSpec) else m for m in given) if isinstance(given, Sequence) else given
+    """Return metrics as texts: one text is one metric, a metric with settings is written out, a function is its name."""
+    if isinstance(given, str | MetricSpec | FunctionType):
+        return (_metric_text(given),)
+    return tuple(map(_metric_text, given)) if isinstance(given, Sequence) else given
+
+
+def _metric_text(given: object) -> object:
+    if isinstance(given, FunctionType) and given.__module__.startswith("hitmiss."):
+        return given.__name__  # hm.metrics.eer
+    return str(given) if isinstance(given, MetricSpec) else given
 
 
 def _columns(given: object) -> object:

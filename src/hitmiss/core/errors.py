@@ -183,7 +183,7 @@ class UnknownName(UsageError):
         self.name = name
         names = sorted(known)
         spellings = {name: name for name in names} | dict(synonyms or {})
-        most, least = (1, SIMILAR) if synonyms is None else (NEAREST, 0.0)
+        most, least = (1, SIMILAR) if synonyms is None or name in synonyms else (NEAREST, 0.0)
         near = [repr(one) for one in _similar(str(name), spellings, most, least)]
         kind = what.partition(" in ")[0].partition(" of ")[0].replace(" ", "-")
         super().__init__("", code=f"unknown-{kind}")

@@ -76,6 +76,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "gap {text!r}: write column=in, column=in1+in2, column=in:out, column=in:* or column=*"
     ),
     "bad-call": Entry(ERROR, "hm.{name}: {error}; it takes {parameters}"),
+    "results-of-file": Entry(ERROR, "results are read from their file", fix="write hm.Results.load({file!r})"),
+    "bad-argument": Entry(ERROR, "hm.{name}: {argument} must be a {expected}; found a {found}"),
     "unreadable-file/refused": Entry(ERROR, "{filename} cannot be read: {strerror}"),
     "unreadable-table": Entry(ERROR, "the table cannot be read: {error}"),
     "weight-way": Entry(INFO, "{--weight <weight>} {--weight-kind <kind>} ({said})"),

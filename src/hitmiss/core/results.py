@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, SupportsFloat, overload
+from typing import TYPE_CHECKING, ClassVar, SupportsFloat, overload
 
 import polars as pl
 
@@ -20,7 +20,7 @@ from hitmiss.core.method import Method
 from hitmiss.core.metric import Best
 from hitmiss.core.rates import END_DIGITS, round_number
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.rows import Presented, one_named, rows_named
+from hitmiss.core.rows import Named, Presented, one_named, rows_named
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ NUMBERS = ("value", "low", "high", "settings")
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Named):
     """One estimate: its metric, its value, its confidence interval, its number of trials, and its run and slice.
 
     Parameters
@@ -71,6 +71,13 @@ class Estimate:
     weight, weight_positive
         The sums of the sampling weights of all trials and of the positive ones; None without such weights.
     """
+
+    _USUAL: ClassVar[Mapping[str, str]] = {
+        "ci": "low and high",
+        "interval": "low and high",
+        "upper": "high",
+        "name": "metric",
+    }
 
     metric: str
     value: float | None
@@ -125,6 +132,14 @@ class Estimate:
     def __float__(self) -> float:
         """The value; NaN if it is undefined."""
         return math.nan if self.value is None else self.value
+
+    def __format__(self, spec: str) -> str:
+        """The value in the format of a number, as `f"{estimate:.2%}"`; without a format, the line of `str`."""
+        return format(float(self), spec) if spec else str(self)
+
+    def __round__(self, digits: int = 0) -> float:
+        """The value, rounded."""
+        return round(float(self), digits)
 
     def __lt__(self, other: SupportsFloat) -> bool:
         """Whether the value is below a number, or below another estimate."""
@@ -258,6 +273,11 @@ class Results(Presented):
     """What is known about how the answers were made: models, prompts, temperature, cache, … (see `engine.comparability`)."""
     decisions: str = field(default="", repr=False, compare=False)
     """What the threshold of the decisions means for scores of the file; empty if no threshold was used."""
+
+    def __post_init__(self) -> None:
+        given: object = self.estimates
+        if isinstance(given, str | Path):
+            raise UsageError.of("results-of-file", file=str(given))
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)

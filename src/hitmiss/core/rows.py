@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from hitmiss.core.errors import UsageError
+from hitmiss.core.errors import UsageError, nearest
 from hitmiss.core.finding import Finding, findings_of
-from hitmiss.core.registry import known_text
+from hitmiss.core.registry import all_metrics, known_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,11 +33,41 @@ class Row(Protocol):
 R = TypeVar("R", bound=Row)
 
 
-class Presented:
+class Named:
+    """What says, of an attribute that it does not have, which one was probably meant."""
+
+    _USUAL: ClassVar[Mapping[str, str]] = {}
+    """Attributes as people look for them, with what to write."""
+
+    if not TYPE_CHECKING:  # a checker knows the attributes
+
+        def __getattr__(self, name: str) -> object:
+            near = "" if name.startswith("_") else self._near(name)
+            hint = f"; did you mean {near}?" if near else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
+
+    def _near(self, name: str) -> str:
+        """Return what was probably meant; empty if nothing is near."""
+        own = {*dir(type(self)), *getattr(type(self), "__dataclass_fields__", ())}
+        return self._USUAL.get(name) or nearest(name, (one for one in own if not one.startswith("_"))) or ""
+
+
+class Presented(Named):
     """What is made of rows for people: a frame, a page, findings, and what a notebook shows.
 
     Sentences, pages and conclusions are made in higher layers, which are imported by name.
     """
+
+    _USUAL: ClassVar[Mapping[str, str]] = {
+        "to_csv": "to_frame().write_csv('x.csv')",
+        "to_html": "report('x.html')",
+        "summary": "verdict, or print(…)",
+        "keys": "to_frame()['metric']",
+        "metrics": "to_frame()['metric']",
+        "value": "results['eer'].value",
+        "p_value": "comparison['eer'].p_value",
+        "conclusion": "verdict",
+    }
 
     if TYPE_CHECKING:
 
@@ -54,6 +84,9 @@ class Presented:
         def to_polars(self) -> pl.DataFrame:
             """Return a polars frame with one row per row."""
             ...
+
+    def _near(self, name: str) -> str:
+        return f"results[{name!r}]" if known_text(name) in all_metrics() else super()._near(name)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -268,7 +268,10 @@ def check_trials(
     positive = check_label(label)
     if np.ma.is_masked(score):
         raise DataError.of("masked-value", name="score")
-    values = np.asarray(score, dtype=np.float64)
+    try:
+        values = np.asarray(score, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError.of("not-a-number/value", name="score", error=str(error)) from None
     if values.shape != positive.shape or values.ndim != 1:
         raise DataError.of("unequal-length", names=("label", "score"), sizes=(str(positive.shape), str(values.shape)))
     if np.isnan(values).any():

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
 from hitmiss.core.metric import Best
 from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
 from hitmiss.core.results import SCHEMA, finite, warning_fields
-from hitmiss.core.rows import one_named
+from hitmiss.core.rows import Named, one_named
 from hitmiss.engine.judged_rows import JudgedRows
 
 if TYPE_CHECKING:
@@ -25,13 +25,15 @@ NOT_TESTED, UNDEFINED = "not tested", "undefined"
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(Named):
     """One metric in one slice: the numbers of both runs, B − A with interval and test, and how often each is better.
 
     `wins`, `ties` and `losses` count the pairs that B answers better, as well and worse (for an average: the slices).
     `mdd` is the minimum detectable difference: the least true difference that this many pairs would show (80 % power).
     A field is None if it is undefined; `note` then says why.
     """
+
+    _USUAL: ClassVar[Mapping[str, str]] = {"p": "p_value", "difference": "delta", "ci": "low and high"}
 
     metric: str
     a: float | None

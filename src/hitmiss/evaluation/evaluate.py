@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from hitmiss.core.design import Design, Taken, as_gap
 from hitmiss.core.errors import HitmissError, UnknownName
 from hitmiss.core.protocol import Protocol
+from hitmiss.core.public_call import meant_by
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.settings import Settings, blamed
@@ -71,7 +72,8 @@ def evaluate(
 
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     if unknown := [name for name in given if name not in EvaluateKeywords.__annotations__]:
-        raise UnknownName("option", unknown[0], EvaluateKeywords.__annotations__)
+        near = meant_by(unknown[0], EvaluateKeywords.__annotations__)
+        raise UnknownName("option", unknown[0], EvaluateKeywords.__annotations__, {unknown[0]: near} if near else None)
     scores, key, given = of_arrays(scores, key, given)
     refuse_arrays(given)
     asked = {name: given.pop(name) for name in options_of(Design) if name in given}

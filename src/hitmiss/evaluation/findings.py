@@ -159,6 +159,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "columns of a table are equally long; found {n:,} values of {first!r} and {m:,} of {other!r}"
     ),
     "nothing-to-read": Entry(ERROR, "give a file or a table, or arrays by name: {ARRAYS}; found neither"),
+    "two-dimensional": Entry(
+        ERROR,
+        "scores are one number per trial, and these have the shape {shape}",
+        fix="take the column of the positive class, as scores[:, 1]",
+    ),
+    "open-file": Entry(ERROR, "this is an open file", fix="give its path: {file!r}"),
     "nameless-array": Entry(
         ERROR,
         "this is a {name} of values, and nothing says which are labels and which scores",

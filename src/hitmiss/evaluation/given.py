@@ -36,18 +36,20 @@ class EvaluateKeywords(TableKeywords, DesignKeywords, total=False):
 def of_arrays(scores: object, key: object, keywords: Mapping[str, Any]) -> tuple[object, object, dict[str, Any]]:
     """Return the arguments of a call with its arrays as one table, whose columns the keywords name.
 
-    Two arrays are labels and scores, in this order, as for the functions of `hm.metrics`; arrays by name are the columns
-    that their keywords say. What is no array stays as it is.
+    Two arrays are labels and scores, in this order, as for the functions of `hm.metrics`; scores that are true and false
+    are decisions. Arrays by name are the columns that their keywords say. What is no array stays as it is.
 
     >>> table, _, keywords = of_arrays([1, 0], [0.9, 0.2], {"by": {"codec": ["a", "b"]}})
     >>> list(table), keywords
     (['label', 'score', 'item', 'codec'], {'by': ['codec']})
     """
     made = dict(keywords)
+    if _is_array(scores) and getattr(key, "ndim", 1) == 2 and not hasattr(key, "columns"):
+        raise UsageError.of("two-dimensional", shape=str(getattr(key, "shape", "")))
     if _is_array(scores) and _is_array(key) and not _is_paths(key) and not {"label", "score"} & made.keys():
         if len({*map(str, scores)}) > 2 >= len({*map(str, key)}):  # type: ignore[call-overload]
             raise UsageError.of("swapped-arrays", ARRAYS=ARRAYS)
-        made, scores, key = {"label": scores, "score": key, **made}, None, None
+        made, scores, key = {"label": scores, "decision" if _are_booleans(key) else "score": key, **made}, None, None
     given = {name: made[name] for name in COLUMNS if made.get(name) is not None}
     if scores is not None or not given or any(map(_is_name, given.values())):
         return scores, key, made
@@ -116,6 +118,12 @@ def _is_array(value: object) -> bool:
     return getattr(value, "ndim", None) == 1 or (hasattr(value, "to_list") and not hasattr(value, "columns"))
 
 
+def _are_booleans(values: object) -> bool:
+    """Return whether an array or a list holds true and false."""
+    kind = str(getattr(values, "dtype", "")).lower()
+    return kind.startswith("bool") or (isinstance(values, list | tuple) and all(type(v) is bool for v in values))
+
+
 def _is_name(value: object) -> bool:
     """Return whether a value names columns: a text, the place of a column, or a short list of texts."""
     if isinstance(value, str) or type(value) is int:
@@ -143,6 +151,8 @@ def table_of(value: object) -> object:
     (2, 2)
     """
     kind = type(value).__module__.partition(".")[0]
+    if callable(getattr(value, "read", None)):
+        raise UsageError.of("open-file", file=str(getattr(value, "name", "scores.csv")))
     try:
         if kind == "datasets":
             return _dataset(value)

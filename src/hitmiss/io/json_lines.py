@@ -61,9 +61,21 @@ def _lines(content: SourceBytes, ledger: Diagnostics, before: int) -> Rows:
         single = _one_object(content)
         if single is not None:
             return single
+    if wrong and not before and _are_results(content.data):
+        fix = "give the score files that it was made from; hitmiss report shows it, hitmiss compare takes two"
+        raise ledger.stop("results-file", "this file holds results, not scores", fix, [Place(content.name, 1)])
     if wrong:
         raise ledger.stop("ragged-row/json", wrong, why=wrong[0].value)
     return rows
+
+
+def _are_results(data: bytes) -> bool:
+    """Return whether a file is one that hitmiss wrote with its numbers."""
+    try:
+        whole = strict_json(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(whole, dict) and {"schema", "signature"} <= whole.keys()
 
 
 def _one_object(content: SourceBytes) -> Rows | None:

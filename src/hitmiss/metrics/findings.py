@@ -14,7 +14,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-bias-kinds": Entry(ERROR, "a bias score needs exactly {KINDS}; found {per_identity}"),
     "bad-confidence": Entry(ERROR, "confidence must lie in 0..1; found {stated:g} at position {first}"),
     "bad-decision": Entry(
-        ERROR, "decision must be 1, 0, -1 (abstained) or -2 (failed); found {said!r} at position {wrong}"
+        ERROR,
+        "decision must be 1, 0, -1 (abstained) or -2 (failed); found {said!r} at position {wrong}",
+        fix="decide scores at a threshold: score >= 0.5",
     ),
     "bad-accepted": Entry(
         ERROR, "accepted is 1 or 0 for every attack; found {found!r}", fix="give what the whole system decided"

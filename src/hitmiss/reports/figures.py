@@ -108,3 +108,10 @@ def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[P
     for display in made:
         save(display.plot(), target / f"{display.kind}.png", dpi=200)
     return [target / f"{display.kind}.png" for display in made]
+
+
+def __getattr__(name: str) -> object:
+    """Name the picture that was probably meant."""
+    near = [one for one in __all__ if name.lower().replace("_", "") in one.lower()] if len(name) > 1 else []
+    hint = f"; did you mean hm.figures.{near[0]}.from_trials(trials).plot()?" if near and name[0] != "_" else ""
+    raise AttributeError(f"module 'hitmiss.reports.figures' has no attribute {name!r}{hint}")
