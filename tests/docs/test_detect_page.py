@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.detection import batches, score_checks, worker
 from hitmiss.detection.on_device import CPU_SECONDS, GPU_SECONDS
-from hitmiss.runs import loop, segments, store
+from hitmiss.runs import segments, store
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")
 
@@ -47,5 +48,5 @@ def test_the_page_states_the_settings_of_the_code() -> None:
     assert f"{CPU_SECONDS:g} on a processor, {GPU_SECONDS:g} on CUDA" in PAGE
     assert worker.CPU_SECONDS == CPU_SECONDS and batches.POOL > 1
     assert f"above {score_checks.TOLERANCE:g} is reported" in PAGE
-    assert f"each takes {store.PART} items" in PAGE and f"the first {loop.HOPELESS} items" in PAGE
+    assert f"each takes {store.PART} items" in PAGE and f"the first {RunSpec().patience} items" in PAGE
     assert f"every {segments.SYNC_SECONDS} s or {segments.SYNC_LINES} lines" in PAGE

@@ -8,7 +8,7 @@ import pytest
 
 from hitmiss.core.errors import DataError, IncompleteRun
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.runs.loop import HOPELESS, REFUSALS, WINDOW, run_loop
+from hitmiss.runs.loop import REFUSALS, run_loop
 from hitmiss.runs.progress import Progress
 from hitmiss.runs.worker import InMemory, Result, Results
 
@@ -88,8 +88,8 @@ def test_a_budget_overshoots_by_what_is_under_way_at_most(spec: RunSpec, least: 
 def test_failures_before_the_first_success_end_the_run() -> None:
     worker = Toy(lambda at: Result(at, {"error": "no"}))
     end = run_loop(worker, InMemory(ITEMS), RunSpec())
-    assert (end.state, end.progress.n_failed, worker.is_closed) == ("hopeless", HOPELESS, True)
-    with pytest.raises(DataError, match=f"the first {HOPELESS} items all failed"):
+    assert (end.state, end.progress.n_failed, worker.is_closed) == ("hopeless", 20, True)
+    with pytest.raises(DataError, match="the first 20 items all failed"):
         end.require_hope("here")
     waiting = Toy(lambda at: Result(at, {"error": "no"}, is_decisive=False) if at < 199 else good(at))
     assert run_loop(waiting, InMemory(ITEMS), RunSpec()).state == "complete", "good ones may still be under way"
@@ -97,7 +97,7 @@ def test_failures_before_the_first_success_end_the_run() -> None:
 
 @pytest.mark.parametrize(
     ("fault", "n"),
-    [("item", 200), ("service", 50 + WINDOW), ("refused", 50 + REFUSALS)],
+    [("item", 200), ("service", 50 + 20), ("refused", 50 + REFUSALS)],
     ids=["item", "service", "key"],
 )
 def test_failures_of_a_service_end_a_run_that_had_begun_well(fault: str, n: int) -> None:
@@ -110,6 +110,30 @@ def test_failures_of_a_service_end_a_run_that_had_begun_well(fault: str, n: int)
     if n < 200:
         with pytest.raises(IncompleteRun, match=r"--resume --retry|retry=True"):
             end.require_hope("here")
+
+
+@pytest.mark.parametrize("patience", [20, 7, 0])
+@pytest.mark.parametrize("first", [0, 50])
+def test_answers_that_cannot_be_used_end_a_run(patience: int, first: int) -> None:
+    def answer(at: int) -> Result:
+        return good(at) if at < first else Result(at, {"answer": "I cannot help with that."}, "unread")
+
+    store = InMemory(ITEMS)
+    end = run_loop(Toy(answer), store, RunSpec(patience=patience))
+    assert store.n_done == (first + patience if patience else 200)
+    if patience:
+        with pytest.raises(IncompleteRun, match="I cannot help with that"):
+            end.require_hope("here")
+    mixed = Toy(lambda at: good(at) if at % 20 == 19 else Result(at, {"answer": ""}, "unread"))
+    assert run_loop(mixed, InMemory(ITEMS), RunSpec()).state == "complete", "one of twenty can be used"
+
+
+def test_answers_and_failures_of_a_service_count_together() -> None:
+    def answer(at: int) -> Result:
+        return Result(at, {"error": "500"}, "service") if at % 2 else Result(at, {"answer": ""}, "unread")
+
+    store = InMemory(ITEMS)
+    assert run_loop(Toy(answer), store, RunSpec()).state == "hopeless" and store.n_done == 20
 
 
 def test_a_refusal_before_the_first_success_is_enough() -> None:

@@ -54,7 +54,13 @@ class RunSpec(Spec):
         float | None, opt("Stop with exit code 4 if a larger share of the items failed.", RUNNING, metavar="SHARE")
     ] = None
 
+    patience: Annotated[
+        int, opt("Stop after so many results in a row that cannot be used, whatever the item; 0: never.", RUNNING)
+    ] = 20
+
     def __post_init__(self) -> None:
+        if self.patience < 0:
+            raise UsageError.of("out-of-range/least", name=Option("patience"), least=0, found=self.patience)
         for name in ("limit", "max_calls", "max_time", "max_total_tokens", "max_cost"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -135,7 +135,7 @@ class CallWorker:
         return Result(
             at,
             clean,
-            fault_of(str(clean.get("error_type"))) if has_failed else "item",
+            fault_of(str(clean.get("error_type"))) if has_failed else "item" if clean.get("prediction") else "unread",
             calls=max(int(str(clean.get("requests", 1))), 1),
             tokens=tokens_used(clean),
             cost=cost_of(self.plan, call, clean, self.prices)[0] or 0.0,

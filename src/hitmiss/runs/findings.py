@@ -52,6 +52,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{folder}: stopped, because what came back last were failures that no item can cause: {why}",
         fix="fix that and go on with {--resume} {--retry}",
     ),
+    "answers-unread": Entry(
+        ERROR,
+        "{folder}: stopped, because the last answers, one after the other, say nothing that can be used; the last: {said!r}",
+        fix="change the question in a new run, or go on with {--resume} and {--patience 0}",
+    ),
     "too-many-failures": Entry(
         ERROR,
         "{folder}: {n_failed:,} of {n_total:,} failed ({share:.1%}), more than {--fail-rate <most>}; the first: {first_failure}",

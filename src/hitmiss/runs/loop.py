@@ -26,14 +26,14 @@ from hitmiss.runs.signals import stop_on_terminate
 from hitmiss.runs.store import Run, start
 from hitmiss.runs.worker import Result, Store, Worker
 
-HOPELESS: Final = 20
-"""The run stops after this many failures before the first success: single items are not the cause."""
 REFUSALS: Final = 5
-"""It stops after this many refusals among the last results, such as those of a key that was revoked."""
+"""A run stops after this many refusals among the last results, such as those of a key that was revoked."""
 WINDOW: Final = 20
-"""It stops if all of this many results, one after the other, failed through a service."""
+"""How many results are the last ones."""
 SHOWN: Final = 5
 """Changed inputs that are named."""
+SAID: Final = 200
+"""Characters of an answer that are shown."""
 
 
 @contextmanager
@@ -65,7 +65,7 @@ def run_loop(worker: Worker, store: Store, spec: RunSpec, report: Report = lambd
     """
     n_open_again = int(store.has_error.sum()) if spec.retry else 0
     progress = Progress(len(store.items), store.n_done - n_open_again, details=worker.details)
-    budget, patience = Budget(spec, progress), Patience(store, progress)
+    budget, patience = Budget(spec, progress), Patience(store, progress, spec.patience)
     with stop_on_terminate():
         if not store.is_done or spec.retry:
             with closing(worker.work(budget.within(store.todo(spec.retry)))) as results:
@@ -74,7 +74,7 @@ def run_loop(worker: Worker, store: Store, spec: RunSpec, report: Report = lambd
                         _keep(store, progress, result)
                         report(progress)
                         if patience.is_lost(result):
-                            return End("hopeless", progress, patience.has_success)
+                            return End("hopeless", progress, patience.has_success, last_unread=patience.last_unread)
                 except KeyboardInterrupt:
                     for result in worker.leftovers():
                         _keep(store, progress, result)
@@ -95,6 +95,8 @@ class End:
     """Whether any item of the run has succeeded, now or before."""
     limit: str = ""
     """The option whose limit was reached."""
+    last_unread: str = ""
+    """What the last answer says, if the run stopped because answers came that cannot be used."""
 
     def require_hope(self, folder: str | Path, noun: str = "items", kind: type[HitmissError] = DataError) -> None:
         """Raise if the run stopped before its end, with an error of this kind if nothing succeeded.
@@ -105,6 +107,8 @@ class End:
             raise IncompleteRun.of("over-budget", folder=folder, limit=self.limit, progress=self.progress.line())
         if self.state != "hopeless":
             return
+        if self.last_unread:
+            raise IncompleteRun.of("answers-unread", folder=folder, said=self.last_unread)
         why = self.progress.first_failure
         if self.has_success:
             raise IncompleteRun.of("service-failed", folder=folder, why=why)
@@ -160,12 +164,18 @@ class Budget:
 
 @dataclass
 class Patience:
-    """When failures show that going on makes no sense: before the first success, or when a service fails for good."""
+    """When results show that going on makes no sense: failures before the first success, a service that fails for good,
+    or answers that cannot be used, one after the other.
+    """
 
     store: Store
     progress: Progress
+    most: int = 20
+    """Results in a row that single items do not explain; 0: any number."""
     has_success: bool = field(init=False)
+    last_unread: str = ""
     _failures: int = 0
+    _in_a_row: int = 0
     _last: deque[str] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
     def __post_init__(self) -> None:
@@ -173,15 +183,22 @@ class Patience:
 
     def is_lost(self, result: Result) -> bool:
         """Count a result; return whether the run should stop."""
+        is_unread = not result.has_failed and result.fault == "unread"
         self._last.append(result.fault if result.has_failed else "")
+        is_general = is_unread or (result.has_failed and result.fault != "item")
+        self._in_a_row = self._in_a_row + 1 if is_general else 0
         self.has_success = self.has_success or not result.has_failed
+        is_over = bool(self.most) and self._in_a_row >= self.most
+        if is_unread:
+            self.last_unread = " ".join(str(result.record.get("answer") or "nothing").split())[:SAID] if is_over else ""
+            return is_over
         if not result.has_failed:
             return False
         self._failures += result.is_decisive
         if not self.has_success:
-            return result.fault == "refused" or self._failures >= min(HOPELESS, len(self.store.items))
-        has_broken_down = len(self._last) == WINDOW and all(fault in ("service", "refused") for fault in self._last)
-        return self._last.count("refused") >= REFUSALS or has_broken_down
+            most = min(self.most, len(self.store.items))
+            return result.fault == "refused" or (bool(most) and self._failures >= most)
+        return self._last.count("refused") >= REFUSALS or is_over
 
 
 def _keep(store: Store, progress: Progress, result: Result) -> None:

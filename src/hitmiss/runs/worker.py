@@ -9,8 +9,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Fault = Literal["item", "service", "refused"]
-"""Whose fault a failure is: the item's, that of a service that may recover, or a refusal that no item can cause."""
+Fault = Literal["item", "service", "refused", "unread"]
+"""Whose fault a failure is: the item's, that of a service that may recover, or a refusal that no item can cause.
+
+`unread` is no failure: an answer came, and says nothing that can be used (refused by the model, not understood, cut).
+"""
 
 
 @dataclass(frozen=True)
