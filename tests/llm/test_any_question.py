@@ -165,4 +165,5 @@ class TestAsked:
         rows: list[dict[str, Any]] = rows_of(tmp_path / "r.jsonl")
         assert len(server.requests) == 8
         assert all(r["prediction"] and r["first_answer"] and r["outcome"] != "unparsed" for r in rows)
+        assert all(r["first_verdict"] is None and r["strict_verdict"] == r["prediction"] for r in rows)
         assert [t["role"] for t in rows[0]["turns"]] == ["assistant", "user", "assistant"]

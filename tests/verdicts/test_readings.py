@@ -65,7 +65,7 @@ def test_confidences_are_judged_side_by_side(tmp_path: Path) -> None:
         return sum((sure(r) - (r["prediction"] == r["label"])) ** 2 for r in said) / len(said)
 
     assert found["stated"] == pytest.approx(brier(lambda r: 0.8))
-    assert found["of words"] == pytest.approx(brier(lambda r: r["confidence_logprobs"]))
+    assert found["logprobs"] == pytest.approx(brier(lambda r: r["confidence_logprobs"]))
     agreement = brier(lambda r: by_item[r["id"]].count(r["prediction"]) / len(by_item[r["id"]]))
     assert found["agreement"] == pytest.approx(agreement)
 
@@ -77,3 +77,20 @@ def test_outcomes_have_rates_in_comparisons_and_gates(tmp_path: Path, capsys: py
     assert (row["a"], row["b"]) == (0.0, 8 / 20) and row["low"] > 0
     assert run(["triage", str(b), "-o", str(tmp_path / "b.json"), "--bootstrap", "0"]) == 0
     assert run(["gate", str(tmp_path / "b.json"), "--fail-if", "refused_rate > 0.05"]) == 1
+
+
+def test_a_repair_and_a_structuring_model_are_parsers_too(tmp_path: Path) -> None:
+    rows = answers(0)
+    for i, row in enumerate(rows):
+        row["strict_verdict"] = row["prediction"]
+        row["first_verdict"] = row["prediction"] if i % 3 else None  # it had to be asked again
+        row["agent_verdict"] = "uncertain" if i % 2 else row["prediction"]
+    made = evaluate_trials(read_results(written(tmp_path / "r.jsonl", rows)), bootstrap=0)
+    found = {(e.run["parser"], e.metric): e.value for e in made.parsers}
+    assert {parser for parser, _ in found} == {"as read", "without repair", "without structuring"}
+    right = [row["prediction"] == row["label"] for row in rows]
+    n = len(rows)
+    assert found["as read", "accuracy"] == sum(right) / n
+    assert found["without repair", "accuracy"] == sum(r for i, r in enumerate(right) if i % 3) / n
+    assert found["without repair", "coverage"] == sum(i % 3 > 0 for i in range(n)) / n
+    assert found["without structuring", "accuracy"] == sum(r for i, r in enumerate(right) if i % 2 == 0) / n

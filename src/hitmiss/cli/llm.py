@@ -27,6 +27,7 @@ PROMPT = (
 )
 VARY = "A setting and its values, each a run of its own, as temperature=0,0.7; may be repeated."
 
+WORDS = "What a confidence in words stands for, as high=0.9,low=0.6; --reparse applies it to a finished run."
 TOOL = "With --tools: a function of yours, offered as a tool; may be repeated."
 MCP = "With --tools: an MCP server whose tools are offered (a command or an address); may be repeated."
 
@@ -55,6 +56,7 @@ def llm(
     tool_cache_dir: Annotated[Path | None, opt("Where results of tools are kept.")] = None,
     skip_missing_images: Annotated[bool, opt("Leave out items whose file is missing.")] = False,
     parser: Annotated[str, opt("How answers are read: lenient or strict.")] = "lenient",
+    confidence_words: Annotated[str | None, opt(WORDS, metavar="WORD=NUMBER,…")] = None,
     reparse: Annotated[bool, opt("Read the answers of the run again; nothing is asked.", RUNNING)] = False,
     dry_run: Annotated[bool, opt("Only estimate calls, tokens and money.", RUNNING)] = False,
     weights: Annotated[Path | None, WEIGHTS] = None,
@@ -80,6 +82,7 @@ def llm(
     from hitmiss.llm.estimate import estimate_run
     from hitmiss.llm.items import read_items
     from hitmiss.llm.leaks import find_leaks
+    from hitmiss.llm.parsers import confidence_words as confidence_words_of
     from hitmiss.llm.prices import read_prices
     from hitmiss.llm.question import Question
     from hitmiss.llm.run import work_on_calls
@@ -123,6 +126,7 @@ def llm(
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
         parser=parser,
+        words=confidence_words_of(confidence_words) if confidence_words is not None else None,
         reparse=reparse,
         report=Progress(),
         tell=printing.note,

@@ -18,7 +18,7 @@ from typing import Final, TypedDict
 ANSWERS: Final = ("score", "decision", "confidence", "error")
 FIXED: Final = ("item", "target", "label", *ANSWERS)
 MADE: Final = (
-    "label_word", "system", "unparsed", "refused", "cut", "filtered", "decision_strict", "confidence_logprobs",
+    "label_word", "system", "unparsed", "refused", "cut", "filtered", "decision_strict", "decision_first", "decision_agent", "confidence_logprobs",
     "score_clean", "decision_clean", "changed_any", "right_all", "right_clean", "aim_reached", "aim_open", "class_labels", "class_scores",
 )  # fmt: skip
 """Columns that readers add to the fixed ones."""

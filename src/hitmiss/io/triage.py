@@ -74,6 +74,9 @@ TEXTS_OF_RUNS: Final = (
     "turns",
     "first_answer",
     "strict_verdict",
+    "first_verdict",
+    "agent_verdict",
+    "confidence_word",
     "confidence_logprobs",
 )
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
@@ -96,6 +99,7 @@ KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *
 SECONDS: Final = "_seconds"
 FIRST_ROW: Final = 1 << 20
 """Bytes of the first row of a file that are looked at."""
+CODES: Final = {"fake": 1.0, "real": 0.0}
 MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "component")
 """Columns that are made from several fields."""
 Values = Mapping[str, Sequence[object]]
@@ -414,14 +418,16 @@ def _triage_numbers(rows: Sequence[Row], faults: list[BadCell]) -> tuple[Numbers
 def _readings(rows: Sequence[Row], words: VerdictWords) -> Numbers:
     """Return what rows of language models say about each answer.
 
-    That is whether it was refused, cut off or held back, its verdict by the strictest parser (1, 0, or -1 for none), and
-    the probability of its words.
+    That is whether it was refused, cut off or held back, its verdict by the strictest parser (1, 0, or -1 for none),
+    before it was asked for again, and before another model structured it, and the probability of its words.
     """
     found: Numbers = {}
     if any("strict_verdict" in row for row in rows):
         found |= {n: [float(row.get("outcome") == n) for row in rows] for n in ("refused", "cut", "filtered")}
-        codes = {"fake": 1.0, "real": 0.0}
-        found["decision_strict"] = [codes.get(words.read(_word(r, "strict_verdict")) or "", -1.0) for r in rows]
+    for name in ("strict", "first", "agent"):
+        own = f"{name}_verdict"
+        if any(own in row for row in rows):
+            found[f"decision_{name}"] = [CODES.get(words.read(_word(r, own)) or "", -1.0) for r in rows]
     if any(row.get("confidence_logprobs") for row in rows):
         found["confidence_logprobs"] = [_number(row.get("confidence_logprobs")) for row in rows]
     return found

@@ -31,6 +31,8 @@ CONFIDENCES: Final = {
 }
 """Names of the confidence, and the number that stands for certain."""
 REASONS: Final = ("rationale", "reasoning", "explanation", "reason")
+IN_WORDS: Final = re.compile(r"[^\W\d_]+(?:[ -][^\W\d_]+){0,2}")
+"""A confidence that is stated in words."""
 ROUNDING: Final = 1e-6
 """How far above 1 a confidence may be by rounding."""
 THOUGHTS: Final = re.compile(r"<(think|thinking)>.*?</\1>", re.DOTALL | re.IGNORECASE)
@@ -66,6 +68,8 @@ class Answer:
     confidence: float | None
     rationale: str
     problem: str = ""
+    confidence_word: str = ""
+    """A confidence that was stated in words: "high"."""
 
     @property
     def is_parsed(self) -> bool:
@@ -112,7 +116,9 @@ def _agreed(stated: Sequence[Answer]) -> Answer:
     if len(confidences) > 1:
         return replace(first, confidence=None, problem=f"the answer holds {len(confidences)} confidences")
     problem = next((answer.problem for answer in stated if answer.problem), "")
-    return replace(first, confidence=next(iter(confidences), None), problem=problem)
+    words = {answer.confidence_word for answer in stated if answer.confidence_word}
+    word = words.pop() if len(words) == 1 else ""
+    return replace(first, confidence=next(iter(confidences), None), problem=problem, confidence_word=word)
 
 
 def _stated(found: object, words: Words, outer: Sequence[tuple[str, object]] = ()) -> Iterator[Answer]:
@@ -185,7 +191,8 @@ def _with_confidence(answer: Answer, given: Sequence[tuple[str, object]]) -> Ans
         found = _confidence(value, CONFIDENCES[_plain(name)])
         if found is None and value is not None:
             why = f"the confidence is {_shown(value)}, not a number from 0 to 1"
-            return replace(answer, problem=f"{why}; the verdict counts without it")
+            word = value.strip().lower() if isinstance(value, str) and IN_WORDS.fullmatch(value.strip()) else ""
+            return replace(answer, problem=f"{why}; the verdict counts without it", confidence_word=word)
         return replace(answer, confidence=found)
     return answer
 

@@ -18,6 +18,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "not-varied": Entry(
         ERROR, "{--vary?} takes one setting and its values, as {--vary temperature=0,0.7}; found {text}"
     ),
+    "bad-confidence-words": Entry(
+        ERROR, "{--confidence-words?} takes words and numbers from 0 to 1, as high=0.9,low=0.6; found {text}"
+    ),
     "one-role": Entry(
         ERROR,
         "{alone} is not a language model and needs no other to see for it",

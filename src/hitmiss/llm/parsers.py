@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from hitmiss.core.errors import UnknownName
+from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.llm.answers import Answer, read_answer
 from hitmiss.llm.question import USUAL, Question
 
@@ -31,9 +31,12 @@ class Parser:
     version: int
     about: str
     read: Callable[[str, Question], Answer]
+    words: Mapping[str, float] = field(default_factory=dict)
+    """The numbers that words for a confidence stand for, as the user declares them."""
 
     def __str__(self) -> str:
-        return f"{self.name} {self.version}"
+        declared = ", ".join(f"{word}={number:g}" for word, number in self.words.items())
+        return f"{self.name} {self.version}{f' ({declared})' if declared else ''}"
 
 
 def read_strictly(text: str, question: Question = USUAL) -> Answer:
@@ -68,11 +71,34 @@ STRICT: Final = Parser("strict", 1, "exactly the JSON object that was asked for"
 PARSERS: Final = {parser.name: parser for parser in (LENIENT, STRICT)}
 
 
-def find_parser(name: str) -> Parser:
-    """Return a parser by its name."""
+def find_parser(name: str, words: Mapping[str, float] | None = None) -> Parser:
+    """Return a parser by its name, which takes words for a confidence as these numbers.
+
+    >>> str(find_parser("lenient", {"high": 0.9}))
+    'lenient 3 (high=0.9)'
+    """
     if name not in PARSERS:
         raise UnknownName("parser", name, PARSERS)
-    return PARSERS[name]
+    return replace(PARSERS[name], words=dict(words or {}))
+
+
+def confidence_words(text: str) -> dict[str, float]:
+    """Read what words for a confidence stand for.
+
+    >>> confidence_words("high=0.9, fairly sure=0.7")
+    {'high': 0.9, 'fairly sure': 0.7}
+    """
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        word, equals, number = part.partition("=")
+        try:
+            share = float(number)
+        except ValueError:
+            share = -1.0
+        if not equals or not word.strip() or word.strip().lower() in found or not 0.0 <= share <= 1.0:
+            raise UsageError.of("bad-confidence-words", text=text)
+        found[word.strip().lower()] = share
+    return found
 
 
 def parse_record(record: Mapping[str, object], parser: Parser, question: Question = USUAL) -> dict[str, object]:
@@ -81,8 +107,12 @@ def parse_record(record: Mapping[str, object], parser: Parser, question: Questio
         return dict(record)
     text = str(record["answer"])
     found = parser.read(text, question)
-    kept = {name: value for name, value in record.items() if name != "problem"}
+    kept = {name: value for name, value in record.items() if name not in ("problem", "confidence_word")}
     verdict = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
+    if found.confidence_word:
+        kept["confidence_word"] = found.confidence_word
+    if found.confidence_word in parser.words:
+        return {**kept, **verdict, "confidence": parser.words[found.confidence_word]}
     if not found.problem:
         return {**kept, **verdict}
     why = "" if found.is_parsed else ENDS.get(str(record.get("stop_reason")), "")

@@ -95,7 +95,10 @@ class CallPlan:
     @cached_property
     def prompt_hashes(self) -> dict[str, dict[str, str]]:
         """The hashes of the prompts of each model."""
-        return {m: self.variant(m).prompts.hashes(self.kinds, self.settings.roles) for m in self.models}
+        repairs = self.settings.repair
+        return {
+            m: self.variant(m).prompts.hashes(self.kinds, self.settings.roles, repairs=repairs) for m in self.models
+        }
 
     @property
     def tools(self) -> list[Tool]:

@@ -111,7 +111,7 @@ class Prompts:
         why = str(item.meta.get("rationale", ""))
         return json.dumps({"verdict": self.question.word(item.label), "confidence": 1.0, "rationale": why})
 
-    def hashes(self, kinds: Iterable[str], roles: Iterable[str] = ()) -> dict[str, str]:
+    def hashes(self, kinds: Iterable[str], roles: Iterable[str] = (), *, repairs: bool = False) -> dict[str, str]:
         """Return the SHA-256 of each part used for these kinds of items, by the agent and in these further roles.
 
         >>> sorted(Prompts().hashes(["image"]))
@@ -124,6 +124,7 @@ class Prompts:
         own = {"vision": {"vision": VISION, "user_described": DESCRIBED}, "structuring": {"structuring": STRUCTURING}}
         for role in roles:
             parts |= own[role]
+        parts |= {"repair": self.rules(text=REPAIR)} if repairs else {}
         return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in parts.items()}
 
 

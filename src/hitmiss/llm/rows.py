@@ -21,6 +21,8 @@ from hitmiss.llm.prompts import ROLES
 from hitmiss.runs.store import Run
 
 PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "mcp", "pillow", "numpy")
+READINGS: Final = ("strict", "first", "agent")
+"""Other readings of an answer: a row has the verdict of each that differs in how it is made."""
 NO_TOKENS: Final = "the model is not a language model and has no tokens"
 
 
@@ -50,9 +52,25 @@ def make_rows(plan: CallPlan, run: Run, prices: Prices, parser: Parser = LENIENT
     question = plan.prompts.question
     for at, record in run.records_of(plan.row_order):
         read = parse_record(record, parser, question)
-        if record.get("answer") is not None and "error" not in record:  # what the strictest reading makes of it
-            read["strict"] = parse_record(record, STRICT, question)["prediction"]
+        read |= _other_readings(read, parser, plan)
         yield row_of(plan, calls[at], {**wires.get(calls[at].model, {}), **read}, about, prices)
+
+
+def _other_readings(read: Mapping[str, object], parser: Parser, plan: CallPlan) -> dict[str, object]:
+    """Return what else could be read: by the strictest parser, before the repair, before another model's structuring."""
+    if read.get("answer") is None or "error" in read:
+        return {}
+    question = plan.prompts.question
+
+    def verdict(text: object, by: Parser) -> object:
+        return parse_record({**read, "answer": text}, by, question)["prediction"]
+
+    found = {"strict": verdict(read["answer"], STRICT)}
+    if plan.settings.repair:
+        found["first"] = verdict(read["first_answer"], parser) if "first_answer" in read else read["prediction"]
+    if "raw" in read:
+        found["agent"] = verdict(read["raw"], parser)
+    return found
 
 
 def _wires(plan: CallPlan, run: Run) -> dict[str, dict[str, object]]:
@@ -101,7 +119,7 @@ def row_of(
         "meta": dict(item.meta),
         "prediction": word(record.get("prediction")),
         "parsed_verdict": word(record.get("prediction")),
-        **({"strict_verdict": word(record["strict"])} if "strict" in record else {}),
+        **{f"{name}_verdict": word(record[name]) for name in READINGS if name in record},
         "confidence": record.get("confidence"),
         "rationale": record.get("rationale", ""),
         "raw_analysis": record.get("raw", record.get("answer", "")),
@@ -119,7 +137,7 @@ def row_of(
         "timestamp": record.get("timestamp"),
         "tokens": record.get("tokens"),
     }
-    for name in ("sent", "turns", "first_answer", "confidence_logprobs"):
+    for name in ("sent", "turns", "first_answer", "confidence_word", "confidence_logprobs"):
         if record.get(name):
             row[name] = record[name]
     if is_llm:

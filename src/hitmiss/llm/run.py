@@ -67,6 +67,7 @@ def work_on_calls(
     prices: Prices | None = None,
     tool_cache: str | Path | None = None,
     parser: str = LENIENT.name,
+    words: Mapping[str, float] | None = None,
     reparse: bool = False,
     report: Report = lambda progress: None,
     tell: Callable[[str], None] = lambda line: None,
@@ -74,10 +75,10 @@ def work_on_calls(
     """Ask, and write the rows to `output`; None if other processes still work on the run.
 
     The run folder (`results.run` beside `results.jsonl`) holds everything. `key` is passed to the provider and stored
-    nowhere. `parser` reads the answers; with `reparse` those of a run are read again, and nothing is asked. A run that was begun with another dataset, prompt, model or setting is refused with the difference. `tell`
+    nowhere. `parser` reads the answers, and takes `words` for a confidence as these numbers; with `reparse` those of a run are read again, and nothing is asked. A run that was begun with another dataset, prompt, model or setting is refused with the difference. `tell`
     gets the line that says what a function or a detector is taken for.
     """
-    target, opened, reading = Path(output), models or {}, find_parser(parser)
+    target, opened, reading = Path(output), models or {}, find_parser(parser, words)
     spec = spec.changed(resume=True) if reparse else spec
     place = Path(folder) if folder is not None else target.with_suffix(".run")
     if not target.parent.is_dir():

@@ -65,6 +65,14 @@ def doubts_of(rows: Collection[Row]) -> list[str]:
     unsure = sum(row["prediction"] not in (None, "uncertain") and row["confidence"] is None for row in rows)
     if unsure:
         found.append(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
+    words = Counter(
+        str(row["confidence_word"]) for row in rows if row.get("confidence_word") and row["confidence"] is None
+    )
+    if words:
+        listed = ", ".join(f"{word} {n:,}" for word, n in words.most_common(5))
+        found.append(
+            f"! confidences in words ({listed}) are no numbers: --reparse --confidence-words WORD=NUMBER,… says which"
+        )
     errors = Counter(row["error"] for row in rows if "error" in row).most_common(5)
     return [*found, *(f"failed {n}×: {error}" for error, n in errors)]
 

@@ -1,7 +1,8 @@
-"""How far numbers depend on how answers were read: by the strictest parser, and by each source of confidence.
+"""How far numbers depend on how answers were read: by each parser, and by each source of confidence.
 
 The verdicts of a run of language models are read by a lenient parser, and beside it by one that accepts only the form
-that was asked for. A confidence may be stated, be the probability of the verdict's words, or the agreement over trials.
+that was asked for; where a model was asked once more for the form, or another model brought the answer into it, the
+answer before that counts beside it too. A confidence may be stated, be the probability of the verdict's words, or the agreement over trials.
 """
 
 from __future__ import annotations
@@ -21,23 +22,33 @@ from hitmiss.engine.measure import measure_design
 from hitmiss.metrics.selective import OF_CONFIDENCES
 from hitmiss.verdicts.stability import TRIAL, is_repeated, pooled
 
-STRICT: Final = "decision_strict"
+PARSERS: Final = {
+    "strict": "decision_strict",
+    "without repair": "decision_first",
+    "without structuring": "decision_agent",
+}
+"""Other readings of an answer, and the columns of their verdicts."""
 LOGPROBS: Final = "confidence_logprobs"
 PARSED: Final = ("accuracy", "accuracy_answered", "coverage", "fake_slip_rate", "real_false_flag_rate")
 
 
 def by_parser(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> Results:
-    """Measure the main numbers by verdicts as they were read and as the strictest parser reads them.
+    """Measure the main numbers by verdicts as they were read, and as other parsers read them.
 
-    Empty if the rows do not say, or if both read every answer alike.
+    Empty if the rows do not say, or if all read every answer alike.
     """
-    if STRICT not in trials.frame.columns:
+    sides = {"as read": trials}
+    for name, column in PARSERS.items():
+        if column in trials.frame.columns:
+            said = (
+                pl.when(pl.col("decision").is_null()).then(None).otherwise(pl.col(column).cast(pl.Int8, strict=False))
+            )
+            other = replace(trials, frame=trials.frame.with_columns(decision=said))
+            if not other.frame["decision"].equals(trials.frame["decision"], null_equal=True):
+                sides[name] = other
+    if len(sides) == 1:
         return Results(())
-    decided = pl.when(pl.col("decision").is_null()).then(None).otherwise(pl.col(STRICT).cast(pl.Int8, strict=False))
-    strict = replace(trials, frame=trials.frame.with_columns(decision=decided))
-    if strict.frame["decision"].equals(trials.frame["decision"], null_equal=True):
-        return Results(())
-    return _side_by_side({"as read": trials, "strict": strict}, "parser", PARSED, protocol, plan)
+    return _side_by_side(sides, "parser", PARSED, protocol, plan)
 
 
 def by_confidence(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> Results:
@@ -50,7 +61,7 @@ def by_confidence(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> Res
         return Results(())
     sources: dict[str, pl.Expr] = {"stated": pl.col("confidence")}
     if LOGPROBS in there:
-        sources["of words"] = pl.col(LOGPROBS)
+        sources["logprobs"] = pl.col(LOGPROBS)
     if is_repeated(trials):
         run = [name for name in trials.header.runs if name != TRIAL]
         alike = pl.len().over("item", "target", *run, "decision") / pl.len().over("item", "target", *run)
