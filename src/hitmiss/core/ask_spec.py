@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Option
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, OTHERS, RUNNING, Spec, keyword, opt, options_of
 
@@ -66,6 +67,10 @@ class AskSpec(Spec):
     max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6
     timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600
     attempt_timeout: Annotated[int, opt("Seconds for one attempt; then it is repeated.")] = 150
+    batch: Annotated[
+        int | None,
+        opt("Send requests by the provider's batch API, so many in one (through inspect_ai).", OTHERS, metavar="N"),
+    ] = None
     requests_per_minute: Annotated[int | None, opt("Most requests in a minute.", RUNNING)] = None
     tokens_per_minute: Annotated[int | None, opt("Most tokens in a minute, as far as known.", RUNNING)] = None
 
@@ -73,6 +78,8 @@ class AskSpec(Spec):
         self._read_fields()
         if len(self.thresholds) != 2:
             raise UsageError.of("two-thresholds", n=len(self.thresholds))
+        if self.batch is not None and self.batch < 1:
+            raise UsageError.of("out-of-range/least", name=Option("batch"), least=1, found=self.batch)
 
     @property
     def bands(self) -> tuple[float, float]:

@@ -21,6 +21,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-confidence-words": Entry(
         ERROR, "{--confidence-words?} takes words and numbers from 0 to 1, as high=0.9,low=0.6; found {text}"
     ),
+    "no-batches": Entry(
+        ERROR,
+        "{name} takes no batches through inspect_ai",
+        fix="leave {--batch?} out, or ask OpenAI, Anthropic, Google, Together or Grok",
+    ),
     "one-role": Entry(
         ERROR,
         "{alone} is not a language model and needs no other to see for it",

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.ask_spec import AskSpec
-from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.detection.detector import need
 from hitmiss.llm.addresses import (
     OPENAI,
@@ -29,11 +29,15 @@ from hitmiss.llm.question import Question
 from hitmiss.llm.secrets import Secrets, redact_api
 
 if TYPE_CHECKING:
+    from inspect_ai.model import BatchConfig, ResponseSchema
     from inspect_ai.model import Model as LanguageModel
-    from inspect_ai.model import ResponseSchema
 
 SERVICE: Final = "hitmiss"
 NO_KEY: Final = "none-needed"
+BATCHERS: Final = ("_batcher", "_completions_batcher")
+"""What a provider of inspect_ai has that can send requests in batches."""
+SECONDS: Final = 15.0
+"""How long a batch that is not full waits for more requests, and how often the provider is asked whether it is done."""
 MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
 """The colour markup in inspect_ai's errors."""
 
@@ -90,6 +94,7 @@ def open_model(
     model = need("inspect_ai.model", "llm")
     logging.getLogger("inspect_ai").setLevel(logging.CRITICAL)  # failures are reported by our own rows
     connections = {"max_connections": settings.max_connections} if settings.max_connections else {}
+    patience = {"timeout": settings.timeout, "attempt_timeout": min(settings.attempt_timeout, settings.timeout)}
     config = model.GenerateConfig(
         temperature=settings.temperature,
         max_tokens=settings.max_tokens,
@@ -97,11 +102,9 @@ def open_model(
         reasoning_summary="none",  # otherwise inspect_ai makes an extra request to see whether summaries are allowed
         seed=settings.seed,
         max_retries=settings.max_retries,
-        timeout=settings.timeout,
-        attempt_timeout=min(settings.attempt_timeout, settings.timeout),
         response_schema=_schema(model, Question.of(settings)) if is_last else None,
         **({"logprobs": True} if settings.logprobs else {}),
-        **connections,
+        **(patience | connections if settings.batch is None else {"batch": _batches_of(model, settings.batch)}),
     )
     server = server_of(name, settings.base_url, settings.provider)
     full, given = address_of(name, settings), {"base_url": server, "api_key": key}
@@ -112,10 +115,12 @@ def open_model(
     except Exception as error:
         why = MARKUP.sub("", secrets.redact(str(error) or type(error).__name__)).removeprefix("ERROR: ")
         raise EnvironmentFault.of("model-unavailable", name=name, why=" ".join(why.split())) from None
+    if settings.batch is not None and not any(hasattr(found.api, name) for name in BATCHERS):
+        raise UsageError.of("no-batches", name=full)
     refuse_redirects(found.api)
     leave_retries_to_inspect(found.api)
     if ledger is not None:
-        keep_ledger(found.api, ledger, name)
+        keep_ledger(found.api, ledger, name, in_batches=settings.batch is not None)
     redact_api(found, secrets)
     return found
 
@@ -133,6 +138,13 @@ def address_of(name: str, settings: AskSpec) -> str:
     if settings.base_url is not None:
         return f"openai-api/{SERVICE}/{name}"
     return name if "/" in name else f"openai/{name}"
+
+
+def _batches_of(model: ModuleType, size: int) -> BatchConfig:
+    """Return how requests are put into batches. A batch may take a day: no time-out ends it, and nothing is printed."""
+    told = need("inspect_ai.model._providers.util.batch_log", "llm")
+    told.set_batch_log_callback(lambda message: None)
+    return model.BatchConfig(size=size, max_size=size, send_delay=SECONDS, tick=SECONDS)  # type: ignore[no-any-return]
 
 
 def _schema(model: ModuleType, question: Question) -> ResponseSchema:

@@ -157,8 +157,14 @@ class Rate:
         return max(self._used[0][0] - since, 0.001)
 
 
-def keep_ledger(api: object, ledger: Ledger, model: str) -> None:
-    """Have every request of a provider's client go through the ledger: off the wire where it uses httpx."""
+def keep_ledger(api: object, ledger: Ledger, model: str, *, in_batches: bool = False) -> None:
+    """Have every request of a provider's client go through the ledger: off the wire where it uses httpx.
+
+    Of requests that go in batches, the wire shows files only: each is noted when it is put into a batch.
+    """
+    if in_batches:
+        _listen_to_calls(api, ledger, model)
+        return
     for holder in (api, getattr(api, "client", None)):
         for name in ("http_client", "_client"):
             client = getattr(holder, name, None)

@@ -43,7 +43,10 @@ def as_response(answer: Mapping[str, object]) -> dict[str, object]:
     calls = objects_in(message, "tool_calls")
     output = [_call(call) for call in calls] or [_said(str(answer["id"]), str(message["content"] or ""))]
     tokens: dict[str, object] = {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
-    tokens |= {"total_tokens": usage["total_tokens"], "input_tokens_details": {"cached_tokens": 0}}
+    tokens |= {
+        "total_tokens": usage["total_tokens"],
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+    }
     about = {"id": answer["id"], "object": "response", "created_at": answer["created"], "model": answer["model"]}
     fixed = {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     return {**about, **fixed, "output": output, "usage": {**tokens, "output_tokens_details": {"reasoning_tokens": 0}}}

@@ -49,7 +49,7 @@ def is_plain(name: str, settings: AskSpec) -> bool:
     (True, False)
     """
     is_own = settings.base_url is not None and settings.provider is None
-    return is_own and not settings.answer_cache and PARTICULAR.search(name.lower()) is None
+    return is_own and not (settings.answer_cache or settings.batch) and PARTICULAR.search(name.lower()) is None
 
 
 class PlainModel:

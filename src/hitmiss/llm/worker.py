@@ -147,7 +147,8 @@ class _Conversations:
 
     def __init__(self, worker: CallWorker) -> None:
         self.worker = worker
-        self.most = worker.plan.settings.max_connections or UNDER_WAY
+        settings = worker.plan.settings
+        self.most = settings.batch or settings.max_connections or UNDER_WAY
         self.tasks: dict[asyncio.Task[dict[str, object]], tuple[int, Call]] = {}
         self._runner: asyncio.Runner | None = None  # turns Ctrl-C into a cancellation, which no library swallows
         self._opener = ModelOpener(worker.key, worker.secrets, worker.ledger)
