@@ -13,22 +13,24 @@ from llm_parts import rows_of
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
+from tests.llm.faulty import FaultyHandler, StandIn
+from tests.llm.running import run_llm
+
 from hitmiss.core.ask_spec import AskSpec
 from hitmiss.core.errors import UsageError
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.llm import language_models, standin
+from hitmiss.llm import language_models
 from hitmiss.llm.items import read_items
 from hitmiss.llm.ledger import account_of, read_ledger
 from hitmiss.llm.openai_forms import as_chat, as_response
 from hitmiss.llm.plan import CallPlan
-from hitmiss.llm.run import run_llm
-from hitmiss.llm.standin import Handler, StandIn, completion
+from hitmiss.llm.standin import completion
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
 FAILED = {"code": 400, "message": "bad request"}
 
 
-class BatchHandler(Handler):
+class BatchHandler(FaultyHandler):
     """Takes files of requests and answers them when it is asked for the second time."""
 
     files: ClassVar[dict[str, bytes]] = {}
@@ -70,7 +72,7 @@ class BatchHandler(Handler):
         seen = self.owner.note(body, "", 100, line["custom_id"])
         if self.owner.script(seen):
             return {"custom_id": line["custom_id"], "response": None, "error": FAILED}
-        found = completion(body, seen, gullible=False)
+        found = completion(body, seen)
         made = as_response(found) if is_response else found
         return {"custom_id": line["custom_id"], "response": {"status_code": 200, "body": made}, "error": None}
 
@@ -83,7 +85,7 @@ class BatchHandler(Handler):
 @pytest.fixture
 def batching(monkeypatch: pytest.MonkeyPatch) -> type[BatchHandler]:
     fresh = type("Fresh", (BatchHandler,), {"files": {}, "batches": [], "polls": []})
-    monkeypatch.setattr(standin, "Handler", fresh)
+    monkeypatch.setattr(StandIn, "handler", fresh)
     monkeypatch.setattr(language_models, "SECONDS", 0.05)
     return fresh
 

@@ -144,7 +144,8 @@ def _batches_of(model: ModuleType, size: int) -> BatchConfig:
     """Return how requests are put into batches. A batch may take a day: no time-out ends it, and nothing is printed."""
     told = need("inspect_ai.model._providers.util.batch_log", "llm")
     told.set_batch_log_callback(lambda message: None)
-    return model.BatchConfig(size=size, max_size=size, send_delay=SECONDS, tick=SECONDS)  # type: ignore[no-any-return]
+    made: BatchConfig = model.BatchConfig(size=size, max_size=size, send_delay=SECONDS, tick=SECONDS)
+    return made
 
 
 def _schema(model: ModuleType, question: Question) -> ResponseSchema:
