@@ -246,6 +246,7 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         [m for m in re.split(r"\+(?![^(]*\))", parts.get("metrics", "")) if m],
         by=[g.split("*") for g in parts["by"].split(",")] if "by" in parts else [],
         gap=parts["gap"].split(GAPS_JOIN) if "gap" in parts else False,
+        identity=parts["identities"].split("+") if "identities" in parts else (),
         protocol=settled,
         level=float(parts.get("level", 0.95)),
     )

@@ -58,9 +58,6 @@ def toxicity(
     spreadsheet_safe: Annotated[bool, opt("Escape cells that a spreadsheet would run as formulas.", WRITING)] = False,
     group: Annotated[str | None, GROUP] = None,
     key: Annotated[str | None, opt(KEY, READING)] = None,
-    identity: Annotated[
-        list[str] | None, opt("Column(s) that mark identities: bias metrics.", MEASURING, takes_words=True)
-    ] = None,
     threshold: Annotated[
         float | None, opt("Decide at this threshold, not at those in the files.", MEASURING, common=True)
     ] = None,
@@ -75,7 +72,7 @@ def toxicity(
     undefined: Annotated[Literal["zero", "null"], UNDEFINED] = "zero",
     *,
     reading: ReadSpec,
-    asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
+    asked: Annotated[Design, fields("identity", "bootstrap", "unit", "seed", "level", bootstrap=1000)],
     documented: Annotated[
         bool, opt("Print the documented table (8 columns, 4 places) and no more.", WRITING, common=True)
     ] = False,
@@ -93,7 +90,7 @@ def toxicity(
     spec = reading.changed(
         threshold_rule=None if threshold_rule == "same" else threshold_rule,
         score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
-        identities=tuple(identity or ()),
+        identities=asked.identity,
         slices=asked.units or reading.slices,
     )
     settings = _config(config)

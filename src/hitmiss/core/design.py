@@ -166,6 +166,9 @@ class Design(Spec):
     gap
         The gap between two domains, or several gaps. `auto`: that of the protocol if its column is in `by`; `none`: no
         gap.
+    identity
+        Columns that say which texts mention an identity: each has its subgroup, BPSN and BNSP AUC, and all of them
+        their power means and the final number (see `hitmiss.metrics.bias`).
     unit
         Columns whose values are resampled as whole units; empty: the natural units of the protocol if the trials have
         them, otherwise single trials; `none`: single trials, whatever the protocol names.
@@ -248,6 +251,16 @@ class Design(Spec):
             read=_gaps,
         ),
     ] = "auto"
+    identity: Annotated[
+        tuple[str, ...],
+        opt(
+            "Column(s) that say which texts mention an identity: subgroup, BPSN and BNSP AUC, power means, final number.",
+            MEASURING,
+            read=_identities,
+            takes_words=True,
+            complete="columns",
+        ),
+    ] = ()
     unit: Annotated[
         tuple[str, ...],
         opt(
@@ -310,8 +323,14 @@ class Design(Spec):
     taken: Taken | None = field(default=None, compare=False)
 
     def to_plain(self) -> dict[str, Json]:
-        """Return the JSON form, with every field; without `taken`, `criteria`, `require` and the threshold's origin if not said."""
-        unsaid: dict[str, Json] = {"taken": None, "criteria": None, "require": [], "threshold_origin": "given"}
+        """Return the JSON form, with every field; without `taken` and some others if they are not said."""
+        unsaid: dict[str, Json] = {
+            "taken": None,
+            "criteria": None,
+            "require": [],
+            "identity": [],
+            "threshold_origin": "given",
+        }
         return {
             name: value for name, value in super().to_plain().items() if name not in unsaid or value != unsaid[name]
         }
@@ -402,13 +421,17 @@ class Design(Spec):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that groupings, the gap, units and derived numbers need."""
+        """The columns that groupings, the gap, identities, units and derived numbers need."""
         gap = [column for gap in self.gaps for column in gap.columns]
         # a misspelt unit is refused anyway
         units = () if self.unit == ("item",) and not self.bootstrap else self.units
         derived = self.protocol.expressions(self.metrics) if self.protocol else ()
         across = [c for one in derived for term in one.terms for c in term.columns]
-        return tuple(dict.fromkeys([*(c for grouping in self.groupings for c in grouping), *gap, *units, *across]))
+        return tuple(
+            dict.fromkeys(
+                [*(c for grouping in self.groupings for c in grouping), *gap, *self.identity, *units, *across]
+            )
+        )
 
     @property
     def rules(self) -> Protocol:
@@ -475,6 +498,13 @@ def _metric_text(given: object) -> object:
 
 def _columns(given: object) -> object:
     return names_of(given) if isinstance(given, str) else given
+
+
+def _identities(given: object) -> object:
+    words = [given] if isinstance(given, str) else given
+    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
+        return given
+    return tuple(dict.fromkeys(name.strip() for word in words for name in word.split(",") if name.strip()))
 
 
 def _groupings(given: object) -> object:

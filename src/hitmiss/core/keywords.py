@@ -89,6 +89,8 @@ class DesignKeywords(TypedDict, total=False):
     """Two slice columns as a matrix, `attack,codec`."""
     gap: Gaps
     """In-domain value(s), `codec=NONE` or `codec=in:out`; `group=ref:*` each against ref; `group=*` greatest − least and their ratio; `… within column`; or none; may be repeated."""
+    identity: str | Sequence[str] | None
+    """Column(s) that say which texts mention an identity: subgroup, BPSN and BNSP AUC, power means, final number."""
     unit: str | Sequence[str] | None
     """Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`; none: single trials. Without it, the natural units of the protocol."""
     bootstrap: int | None

@@ -54,6 +54,7 @@ from hitmiss.engine.contrasts import (
 )
 from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
+from hitmiss.engine.identities import Identities
 from hitmiss.engine.interval import area_interval, choose_interval
 from hitmiss.engine.measure import usual_metrics
 from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, ratios_text, usual_unit, with_natural_unit
@@ -441,7 +442,8 @@ def compare_design(
     if paired.a.header.weight is not None:
         plan = weighted_plan(paired.a, plan)
     across = [c for one in derived for term in one.terms for c in term.columns]
-    shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"] + across)]
+    units = [u for u in plan.unit if u != "item"]
+    shared = [*dict.fromkeys([*(c for g in groupings for c in g), *units, *across, *design.identity])]
     columns = columns_of(paired, shared, OneClassColumns(chosen.negative_only, chosen.positive_only), pooled)
     questions = [
         (prepare_metric(m, columns[0].trials, chosen), prepare_metric(m, columns[1].trials, chosen))
@@ -456,6 +458,11 @@ def compare_design(
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
     rows += [work.derived(one, whole) for whole in wholes_ for one in derived]
     rows += compared_gaps(paired.a, paired.b, design, plan)
+    identities = Identities.of(columns[0].trials, design, plan, pooled)
+    if identities is not None:
+        both = columns[0].trials, columns[1].trials
+        rows += [d for whole in wholes_ for d in identities.compare(both, whole, correction)]
+        warnings += identities.notes
     warnings += unused_unit(columns, questions, plan, chosen, rows)
     made = Comparison(
         names,
@@ -582,6 +589,7 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         else "none",
         "by": ",".join("*".join(g) for g in groupings) or "none",
         "gap": GAPS_JOIN.join(map(str, made.design.gaps if made.design else ())) or "none",
+        "identities": "+".join(made.design.identity if made.design else ()) or "none",
         "test": work.test,
         "correction": work.correction,
         "boot": str(work.plan),

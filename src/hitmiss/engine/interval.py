@@ -63,6 +63,7 @@ __all__ = [
     "area_without_draws",
     "both_intervals",
     "choose_interval",
+    "difference_interval",
     "ends_of_draws",
     "expanded_interval",
     "share_interval",
@@ -186,6 +187,12 @@ def expanded_interval(value: float, of: Expansion, level: float = 0.95) -> Inter
         return Interval(note=ONE_UNIT)
     ends = intervals.on_scale(value, math.sqrt(variance), (0.0, 1.0), level, of.degrees)
     return Interval.of(ends, DELONG_OVER_UNITS if of.shares else "delong")
+
+
+def difference_interval(delta: float, error: float, level: float = 0.95, degrees: float = math.inf) -> Interval:
+    """Return Student's interval of a difference of areas on the same trials, by its error; normal without degrees."""
+    quantile = t_quantile(0.5 + level / 2.0, min(degrees, MANY))
+    return Interval.of((max(delta - quantile * error, -1.0), min(delta + quantile * error, 1.0)), "delong")
 
 
 def both_intervals(

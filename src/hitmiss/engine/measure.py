@@ -31,6 +31,7 @@ from hitmiss.engine.averages import by_slices, gap_rows
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
 from hitmiss.engine.derived import derived_rows
 from hitmiss.engine.draws import Draws
+from hitmiss.engine.identities import Identities
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.natural_unit import undrawn, unused_unit, with_natural_unit
 from hitmiss.engine.prepare import prepare_metric
@@ -175,7 +176,9 @@ def measure_design(
     warnings: list[str] = [*trials.header.notes, *([there.text] if there.short else []), *remarks]
     if plan.unit and not plan.bootstrap:
         warnings += undrawn(plan)
-    tables = 1 + len(groupings) + len(gaps)
+    identities = Identities.of(trials, design, plan, columns.pools_targets)
+    warnings += identities.notes if identities is not None else ()
+    tables = 1 + len(groupings) + len(gaps) + (identities is not None)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         work = Measurement(columns, questions, Draws.prepare(plan, columns, whole.rows), chosen)
         sliced = replace(work, questions=[q for q in questions if not narrow or q.metric.name in narrow], replicates={})
@@ -196,6 +199,10 @@ def measure_design(
             for gap in gaps:
                 with part():
                     estimates += gap_rows(sliced, whole, gap)
+            if identities is not None:
+                with part():
+                    rows, notes = identities.measure(trials, whole)
+                    estimates, warnings = [*estimates, *rows], [*warnings, *notes]
     estimates = [replace(e, title=title) if (title := chosen.names.get(e.metric)) else e for e in estimates]
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)

@@ -33,11 +33,11 @@ from hitmiss.core.criteria import load_criteria
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Amount, Finding, Subject, Value
 from hitmiss.core.metric_spec import MetricSpec, parse
-from hitmiss.core.protocol import GROUPS
+from hitmiss.core.protocol import EVERY, GROUPS
 from hitmiss.core.registry import all_metrics, find_metric, known_text
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.at_prevalence import at_prevalence
-from hitmiss.metrics.bias import RANGES
+from hitmiss.metrics.bias import IDENTITY, RANGES
 from hitmiss.metrics.counts import FROM_RATES
 from hitmiss.stats.planning import Error, needed, quantiles
 
@@ -369,14 +369,23 @@ def metrics_of(requirements: Iterable[Requirement]) -> list[str]:
     """Return the metrics that must be measured to judge requirements."""
     found = []
     for r in requirements:
+        if r.target.metric.name in RANGES:  # these follow from the columns of identities
+            continue
         found += [str(r.target.metric)] if r.prevalence is None else [*FROM_RATES]
     return list(dict.fromkeys(found))
 
 
 def slices_of(requirements: Iterable[Requirement], runs: Sequence[str] = ()) -> list[str]:
     """Return the groupings that must be measured to judge requirements; columns of runs are none."""
-    groups = [tuple(name for name, _ in r.target.cells if name not in runs) for r in requirements]
+    sliced = [r.target for r in requirements if r.target.metric.name not in RANGES]
+    groups = [tuple(name for name, _ in target.cells if name not in runs) for target in sliced]
     return list(dict.fromkeys(",".join(names) for names in groups if names))
+
+
+def identities_of(targets: Iterable[Target]) -> tuple[str, ...]:
+    """Return the columns of identities that rules name, as `bpsn_auc[identity=women]` does."""
+    about = [t for t in targets if t.metric.name in RANGES]
+    return tuple(dict.fromkeys(value for t in about for name, value in t.cells if name == IDENTITY and value != EVERY))
 
 
 def _judged(requirement: Requirement, e: Estimate, level: float) -> Judged:

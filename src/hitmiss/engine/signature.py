@@ -50,7 +50,18 @@ def sign(
     by = ",".join("*".join(g) for g in groupings)
     level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
     gap = GAPS_JOIN.join(map(str, gaps)) or "none"
-    return signed(results, trials, metrics=asked, by=by or "none", slices=slices, gap=gap, boot=str(plan), level=level)
+    told = "+".join(results.design.identity if results.design else ()) or "none"
+    return signed(
+        results,
+        trials,
+        metrics=asked,
+        by=by or "none",
+        slices=slices,
+        gap=gap,
+        identities=told,
+        boot=str(plan),
+        level=level,
+    )
 
 
 def signed(
@@ -61,6 +72,7 @@ def signed(
     by: str = "none",
     slices: str = "none",
     gap: str = "none",
+    identities: str = "none",
     boot: str = "none",
     level: str = "none",
     drift: str = "none",
@@ -78,6 +90,7 @@ def signed(
         "by": by,
         "slices": slices,
         "gap": gap,
+        "identities": identities,
         "boot": boot,
         "units": _units(results.estimates) if "unit=" in boot else "none",
         "level": level,

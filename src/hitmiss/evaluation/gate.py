@@ -40,10 +40,13 @@ from hitmiss.engine.requirement import (
     Target,
     check_requirement,
     check_rule,
+    identities_of,
     parse_rule,
     read_requirements,
     select,
 )
+from hitmiss.metrics.bias import RANGES
+from hitmiss.metrics.usual import AREA
 
 DRAWS: Final = 1000
 """Replicates behind an interval that decides, where none were asked for."""
@@ -230,13 +233,17 @@ def _measured(run: Results | Trials, targets: Sequence[Target], design: Design) 
 
 
 def _for_rules(targets: Sequence[Target], run: Trials, design: Design) -> Design:
+    about = [t for t in targets if t.metric.name in RANGES]  # numbers about identities follow from their columns
+    design = replace(design, identity=tuple(dict.fromkeys((*design.identity, *identities_of(about)))))
+    targets = [t for t in targets if t not in about]
     spreads = [t for t in targets if t.average in ("spread", "ratio")]
     slices = [tuple(k for k, _ in t.cells if k not in run.header.runs) for t in targets if t not in spreads]
     own = [Gap(names[-1], (EVERY,), within=names[:-1]) for t in spreads if (names := tuple(k for k, _ in t.cells))]
     gaps = tuple(dict.fromkeys((*design.gaps, *own)))
     design = replace(design, gap=gaps if len(gaps) > 1 else gaps[0]) if gaps else design
     by = dict.fromkeys([*(",".join(g) for g in design.by), *(",".join(s) for s in slices if s)])
-    return design.changed(metrics=list(dict.fromkeys(str(t.metric) for t in targets)), by=parse_by(list(by)))
+    metrics = list(dict.fromkeys(str(t.metric) for t in targets)) or ([AREA] if about else [])
+    return design.changed(metrics=metrics, by=parse_by(list(by)))
 
 
 def _draws(design: Design, by: Evidence) -> int:

@@ -24,6 +24,7 @@ from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
+from hitmiss.engine.identities import refuse_identities
 from hitmiss.engine.measure import measure_design, usual_metrics
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.evaluation.few_errors import few_errors
@@ -177,12 +178,13 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     That is: the metrics of the protocol that fit the score kind, with its settings, its gap and its remarks.
     `elsewhere`: metrics that are measured on the same trials with other scores, so nothing is said if they do not fit.
     """
-    protocol, wanted = design.protocol, list(design.metrics)
-    metrics, groupings = _required(design, trials)
+    protocol, wanted, design = design.protocol, list(design.metrics), with_identities(design)
+    metrics, groupings = _required(design, trials.header.runs)
     if not protocol:
         wanted = with_names(wanted or (() if metrics else usual_metrics([trials])), metrics)
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
+        refuse_identities(design, f"verdicts of {protocol.name}")
         refuse_sampling(trials, f"the protocol {protocol.name}")
         module, _, name = protocol.measured_by.partition(":")
         measured: Results = getattr(import_module(module), name)(trials, design)
@@ -214,14 +216,24 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     return replace(made, design=replace(design, unit=made.design.unit if made.design else design.unit))
 
 
-def _required(design: Design, trials: Trials) -> tuple[list[str], tuple[Grouping, ...]]:
-    """Return the metrics and the groupings that requirements are about."""
+def with_identities(design: Design) -> Design:
+    """Return the design with the columns of identities that its requirements name."""
+    if not design.require:
+        return design
+    from hitmiss.engine.requirement import identities_of, read_requirements
+
+    named = identities_of(r.target for r in read_requirements(design.require))
+    return replace(design, identity=tuple(dict.fromkeys((*design.identity, *named))))
+
+
+def _required(design: Design, runs: Sequence[str]) -> tuple[list[str], tuple[Grouping, ...]]:
+    """Return the metrics and the groupings that requirements are about; `runs` are no columns to group by."""
     if not design.require:
         return [], ()
     from hitmiss.engine.requirement import metrics_of, read_requirements, slices_of
 
     required = read_requirements(design.require)
-    return metrics_of(required), parse_by(slices_of(required, trials.header.runs))
+    return metrics_of(required), parse_by(slices_of(required, runs))
 
 
 def with_names(metrics: Sequence[str], more: Sequence[str]) -> list[str]:
@@ -270,13 +282,17 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     protocol, wanted = design.protocol, design.metrics
     if design.gaps and len(runs) > 2:
         raise UsageError.of("gaps-of-many", gap=str(design.gaps[0]), n=len(runs))
+    if design.identity and len(runs) > 2:
+        raise UsageError.of("identities-of-many", names=" ".join(design.identity), n=len(runs))
     for run in runs.values():
         refuse_layouts(run, protocol)
     if protocol and protocol.compared_by:
+        refuse_identities(design, f"verdicts of {protocol.name}")
         return _compared_by(protocol, runs, design)
-    if not wanted and protocol is None and not design.require:
+    design = with_identities(design)
+    required, groupings = _required(design, next(iter(runs.values())).header.runs)
+    if not wanted and protocol is None and not required:
         wanted = usual_metrics(list(runs.values()))
-    required, groupings = _required(design, next(iter(runs.values())))
     design = replace(design, by=tuple(dict.fromkeys([*design.by, *groupings])))
     derived = protocol.expressions(wanted) if protocol else ()
     if protocol and wanted:  # a metric that the caller names is shown in every table, also by slice
@@ -338,12 +354,13 @@ def read_side(
 
 def _used(design: Design) -> tuple[list[str], list[str]]:
     """Return the columns that a design asks for, and those that it uses if they exist."""
-    protocol = design.rules
+    protocol, design = design.rules, with_identities(design)
+    required = [name for grouping in _required(design, ())[1] for name in grouping]
     wanted = [text for text in design.metrics if text not in protocol.derived] or protocol.metrics
     own = [column for text in wanted for column in find_metric(parse(text).name).columns if column not in FIXED]
     units = protocol.natural or USUAL_UNITS if design.bootstrap else ()
     further = [*protocol.pooled, "subset", *(name for unit in units for name in names_of(unit))]
-    return [*design.columns, *own], further
+    return [*design.columns, *own], [*further, *required]
 
 
 def decided(trials: Trials, design: Design) -> Trials:

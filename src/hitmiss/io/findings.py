@@ -169,6 +169,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "unusable-verdicts": Entry(ERROR, "{n:rows} of {file} cannot be used: {why}"),
     "lines-lack-names": Entry(NOTE, "{file}: {n:,} of {total:,} lines lack some of the names {names}; read as empty"),
+    "blank-mentions": Entry(NOTE, "{column}: {n:,} blank cells were taken as not mentioning it"),
     "rows-numbered": Entry(NOTE, "{file}: it has no ids; rows are numbered and cannot be paired with another run's"),
     "blank-column": Entry(NOTE, "{file}: the column {column} is blank and counts as absent"),
     "first-threshold": Entry(NOTE, "{group}: {spread}; the first, {first!r}, was used for all rows"),

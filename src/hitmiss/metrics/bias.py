@@ -25,6 +25,11 @@ POWER = -5.0
 OVERALL_WEIGHT = 0.25
 SMALL_POWER, NO_POWER = 1e-3, 1e-30
 KINDS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
+FINAL: Final = "bias_score"
+IDENTITY: Final = "identity"
+"""The column of results that names an identity; the means stand at all of them, `*`."""
+AVERAGE: Final = "power mean"
+"""What the means over identities are called."""
 
 
 def subgroup_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: ArrayLike | None = None) -> float:
@@ -101,7 +106,7 @@ def power_mean_slopes(values: ArrayLike, p: float = POWER) -> NDArray[np.float64
     return np.asarray((given / power_mean(given, p)) ** (p - 1.0) / len(given))
 
 
-RANGES: Final = dict.fromkeys((*KINDS, "bias_score"), (0.0, 1.0))
+RANGES: Final = dict.fromkeys((*KINDS, FINAL), (0.0, 1.0))
 """The least and greatest possible values of each number; higher is better."""
 
 

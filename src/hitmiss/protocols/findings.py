@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, NOTE, Entry
+from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "raw-outputs": Entry(ERROR, "raw scores have no probability; hitmiss detect {--outputs?} raw scores them"),
@@ -76,5 +76,4 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="say which column it is with {--column group=NAME}",
     ),
     "not-real-or-fake": Entry(ERROR, "labels are 1 (real) or 0 (fake); found {found!r}"),
-    "blank-mentions": Entry(NOTE, "{column}: {n:,} blank cells were taken as not mentioning it"),
 }

@@ -17,21 +17,17 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from hitmiss.core.classes import class_name, understand
-from hitmiss.core.columns import OWN, column_name, prefixed, user_name
+from hitmiss.core.columns import column_name, prefixed, user_name
 from hitmiss.core.design import Design, Languages, names_of
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
-from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, GroupThreshold, decide_groups, decided_trials
-from hitmiss.engine.bias import measure_bias
-from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.findings.render import brief
 from hitmiss.io.aliases import PREDICTED, plain
@@ -59,8 +55,6 @@ AVERAGES: Final = ("macro", "micro", "worst")
 REPLICATES: Final = 1000
 MORE: Final = {"score_columns", "runs", "slices", "numbers", "itself", "layout"}
 """Fields of a spec that ask for more than one run, or for more than one table of languages."""
-MEMBER: Final = 0.5
-"""A text mentions an identity if at least half of its annotators said so."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +76,7 @@ class Run:
     files: tuple[Path, ...] = ()
     asked: Languages = field(default_factory=Languages)
     threshold: float | None = None
+    identities: tuple[str, ...] = ()
 
     @cached_property
     def trials(self) -> Trials:
@@ -91,13 +86,6 @@ class Run:
         return replace(
             self.measured, frame=self.measured.frame.with_columns(item=_named(column_name(self.group), "item"))
         )
-
-    @property
-    def members(self) -> dict[str, NDArray[np.bool_]]:
-        """Return, for each identity column, the texts that mention it."""
-        frame = self.predictions.frame
-        own = [c for c in frame.columns if c.startswith(OWN)]
-        return {user_name(c): (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in own}
 
 
 @dataclass(frozen=True)
@@ -516,7 +504,9 @@ def run_of(
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
     weight = () if predictions.repeated_by is None else (predictions.repeated_by,)
     further = (*predictions.runs, *predictions.slices, *predictions.numbers, *weight)
-    own = [rows["label"], rows["score"], rows["group"].alias(column_name(group)), *(rows[name] for name in further)]
+    mentioned = [rows[prefixed(name)].alias(prefixed(name)) for name in chosen.identities]
+    named_so = [rows["group"].alias(column_name(group)), *(rows[name] for name in further)]
+    own = [rows["label"], rows["score"], *named_so, *(own for own in mentioned if own.name not in further)]
     if is_stacked:  # one text, several labels: the text is the item, and each label a question about it
         items, own, is_bare = rows["item"], [*own, rows["group"].alias("target")], False
     frame = pl.DataFrame([items, *own])
@@ -538,6 +528,7 @@ def run_of(
         is_bare,
         asked=asked,
         threshold=told.given,
+        identities=chosen.identities,
     )
 
 
@@ -599,6 +590,7 @@ def evaluate_run(
     design = Design(protocol=find_protocol("toxicity"), by=((run.group,),) if several else ()).changed(
         bootstrap=bootstrap,
         unit=_units(run, names_of(unit)),
+        identity=run.identities,
         seed=seed,
         level=level,
         undefined=undefined,
@@ -608,9 +600,6 @@ def evaluate_run(
     told = () if undefined == "zero" else ("undefined:null",)
     trials = run.measured.retitle(choices=(*run.measured.header.choices, *told))
     results = measure_trials(trials, design)
-    members = run.members
-    if members:
-        results = _with_bias(results, run, members, level)
     return Board(run, results, tuple(_rows(run, results)), level)
 
 
@@ -618,25 +607,6 @@ def _units(run: Run, names: Sequence[str]) -> tuple[str, ...]:
     """Return the columns of a unit; the file's own name of its ids means the texts."""
     ids = {titles["item"] for titles in run.predictions.titles if "item" in titles}
     return run.measured.unit_names(["id" if name in ids else name for name in names])
-
-
-def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool_]], level: float) -> Results:
-    estimates, notes = measure_bias(run.measured, members, level=level, unit=_unit_of_bias(run, results))
-    own = [pl.col(prefixed(name)).null_count().alias(name) for name in members]
-    blanks = run.predictions.frame.select(own).row(0, named=True)
-    notes += [Remark.of("blank-mentions", column=c, n=n) for c, n in blanks.items() if n]
-    return replace(
-        results,
-        estimates=(*results.estimates, *estimates),
-        warnings=merged(results.warnings, tuple(notes)),
-        signature=f"{results.signature}|{render({'identities': '+'.join(members)})}" if results.signature else "",
-    )
-
-
-def _unit_of_bias(run: Run, results: Results) -> tuple[str, ...]:
-    """Return the unit of the other numbers; the labels of one text are not independent, so texts are units of theirs."""
-    named = () if results.design is None else run.measured.unit_names(results.design.units)
-    return named or (("item",) if run.measured.has_targets else ())
 
 
 def _rows(run: Run, results: Results) -> list[Row]:

@@ -10,6 +10,7 @@ from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference, Discordance
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import p_text
+from hitmiss.metrics.bias import FINAL
 from hitmiss.metrics.counts import ONE_LESS
 from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.result_tables import SPREADS
@@ -33,14 +34,16 @@ def tables(
 
     Without `full`, all pairs and the first metric of the first grouping; the verdict names every slice that is worse.
     """
-    whole = [d for d in comparison if not d.average and not is_sliced(d, comparison)]
+    whole = [d for d in comparison if (not d.average and not is_sliced(d, comparison)) or d.metric == FINAL]
     gaps = [d for d in comparison if d.average in SPREADS]
     if not full:
         names = {d.metric for d in whole}
         whole = [d for d in whole if ONE_LESS.get(d.metric) not in names]
     found = [_overall(whole, comparison, numbers)] if whole else []
     families = dict.fromkeys(
-        (tuple(d.slice), d.metric) for d in comparison if is_sliced(d, comparison) and d not in gaps
+        (tuple(d.slice), d.metric)
+        for d in comparison
+        if is_sliced(d, comparison) and d not in gaps and d.metric != FINAL
     )
     kept = list(families) if full else list(families)[:1]
     found += [_by_slice(comparison, names, metric, positive, numbers) for names, metric in kept]
@@ -116,7 +119,7 @@ def _by_slice(
     rows = [row(tuple(d.slice.values()), d) for d in slices]
     blank = ("",) * (len(names) - 1)
     rows += [row(("pooled", *blank), d) for d in pooled]
-    rows += [row(("macro", *blank), d) for d in macro]
+    rows += [row((str(d.average), *blank), d) for d in macro]
     title = f"{_titled(own[0], comparison)} by {' × '.join(names)}"
     kinds = ("",) * len(slices) + ("pooled",) * len(pooled) + ("macro",) * len(macro)
     made = Table(title, (*header, VERDICT, ""), tuple(rows), len(names), kinds=kinds)

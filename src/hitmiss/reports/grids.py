@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.results import Estimate, Results
+from hitmiss.metrics.bias import AVERAGE, FINAL
 
 RUN: Final = "run"
 """The run column that distinguishes runs of several files."""
@@ -22,7 +23,7 @@ def groupings(results: Results) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(tuple(e.slice) for e in results if e.slice and e.average is None))
 
 
-AVERAGES: Final = ("pooled", "macro", "within", "worst")
+AVERAGES: Final = ("pooled", "macro", "within", "worst", AVERAGE)
 REPEATS: Final = ("mean", "sd", "min", "max")
 
 
@@ -72,8 +73,8 @@ class Grid:
 
 
 def overall(results: Results) -> Grid:
-    """Return all trials: one row per run."""
-    own = [e for e in results if not e.slice and e.average is None]
+    """Return all trials: one row per run; the final number over identities is one about all texts."""
+    own = [e for e in results if (not e.slice and e.average is None) or e.metric == FINAL]
     names = tuple(dict.fromkeys(k for e in own for k in e.run))
     rows = [
         _row(tuple(run.get(k, "") for k in names), [e for e in own if dict(e.run) == run], own) for run in runs(results)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.sorting import Array, Floats
-from hitmiss.stats.delong import degrees_of, placements
+from hitmiss.stats.delong import degrees_of
 from hitmiss.stats.enough_units import effective, effective_squares, effective_units, error_units
 from hitmiss.stats.jackknife import LeftOut
 
@@ -37,6 +37,12 @@ class Units:
             pair = codes[0] * (int(codes[1].max(initial=0)) + 1) + codes[1]
             codes.append(np.unique(pair, return_inverse=True)[1].astype(np.int64))
         return tuple((code, int(code.max(initial=-1)) + 1) for code in codes)
+
+    def of_rows(self, rows: NDArray[np.intp]) -> Units:
+        """Return the units of some trials, with the numbers that they have among all."""
+        own = Units(tuple(code[rows] for code in self.columns))
+        own.__dict__["kinds"] = tuple((code[rows], n) for code, n in self.kinds)
+        return own
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +66,10 @@ class Expansion:
         """Return that of the number times a slope."""
         shares = tuple((slope * one, slope * other) for one, other in self.shares)
         return Expansion(tuple(slope * own for own in self.added), shares)
+
+    def less(self, other: Expansion) -> Expansion:
+        """Return that of this number less another one of the same units, which are behind both."""
+        return Expansion(tuple(a - b for a, b in zip(self.added, other.added, strict=True)), self.shares)
 
     @property
     def variance(self) -> float:
@@ -100,6 +110,93 @@ class Expansion:
         return LeftOut((left[0], left[1]), known, cells=left[2])
 
 
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Some trials of one class, by their places in the order of scores; what areas need to know is counted once."""
+
+    places: NDArray[np.intp]
+    below: NDArray[np.int32]
+    """How many of them lie before each place, and in the end all of them."""
+    held: tuple[NDArray[np.int64], ...]
+    """How many of them each unit has, by every kind of unit."""
+
+    def less(self, inner: Side, places: NDArray[np.intp]) -> Side:
+        """Return the others, at some places, without counting them anew."""
+        return Side(places, self.below - inner.below, tuple(a - b for a, b in zip(self.held, inner.held, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """Trials in the order of their scores: sorted once for all areas among some of them."""
+
+    order: NDArray[np.intp]
+    score: Floats
+    positive: NDArray[np.bool_]
+    """The scores and classes in that order."""
+    units: Units
+    codes: tuple[tuple[Codes, int], ...]
+    """The units in that order."""
+    tied: tuple[NDArray[np.intp], NDArray[np.intp]] | None
+    """For each place the first of the same score, and the first of a higher one; None without ties."""
+
+    @classmethod
+    def of(cls, score: Floats, positive: NDArray[np.bool_], units: Units) -> Ranked:
+        """Sort trials by their scores."""
+        order = np.argsort(score)
+        ordered = score[order]
+        codes = tuple((code[order], n) for code, n in units.kinds)
+        last = np.append(ordered[1:] != ordered[:-1], True) if len(order) else np.zeros(0, dtype=bool)
+        tied = None
+        if not last.all():
+            group = np.cumsum(last) - last  # of equal scores, counted from 0
+            ends = np.append(0, np.flatnonzero(last) + 1)
+            tied = ends[group], ends[group + 1]
+        return cls(order, ordered, positive[order], units, codes, tied)
+
+    @cached_property
+    def classes(self) -> tuple[Side, Side]:
+        """All positives, and all negatives."""
+        return self.side(self.positive), self.side(~self.positive)
+
+    def side(self, inside: NDArray[np.bool_]) -> Side:
+        """Return the trials of one class that a mask, in the order of scores, marks."""
+        places = np.flatnonzero(inside)
+        below = np.zeros(len(inside) + 1, dtype=np.int32)
+        np.cumsum(inside, out=below[1:])
+        return Side(places, below, tuple(np.bincount(code[places], minlength=n) for code, n in self.codes))
+
+    def area(self, up: Side, down: Side) -> tuple[float, Expansion]:
+        """Return the AUC of some positives against some negatives, and what units add to it; both must have trials."""
+        n1, n0 = len(up.places), len(down.places)
+        over, under = self._twice_below(up, down), self._twice_below(down, up)
+        area = int(over.sum()) / (2 * n1 * n0)
+        gains = (
+            (up, (over / (2.0 * n0) - area) / n1),
+            (down, (1.0 - under / (2.0 * n1) - area) / n0),
+        )
+        if not self.codes:
+            alone = np.zeros(len(self.order))
+            for own, gain in gains:
+                alone[self.order[own.places]] = gain * _correction(len(own.places))
+            return area, Expansion((alone,))
+        added, shares = [], []
+        for at, (code, n) in enumerate(self.codes):
+            parts = [
+                np.bincount(code[own.places], gain, n) * _correction(int(np.count_nonzero(own.held[at])))
+                for own, gain in gains
+            ]
+            added.append(parts[0] + parts[1])
+            shares.append((up.held[at] / n1, down.held[at] / n0))
+        return area, Expansion(tuple(added), tuple(shares))
+
+    def _twice_below(self, own: Side, other: Side) -> NDArray[np.int64]:
+        """Return for each trial of a side twice the number of the other that lie below it; equal scores count once."""
+        if self.tied is None:
+            return 2 * other.below[own.places].astype(np.int64)
+        ends = (other.below[at[own.places]].astype(np.int64) for at in self.tied)
+        return np.asarray(sum(ends))
+
+
 def expand_area(score: Floats, positive: NDArray[np.bool_], negative: NDArray[np.bool_], units: Units) -> Expansion:
     """Return what units add to the AUC of some positives against some negatives; the other trials add nothing.
 
@@ -110,27 +207,8 @@ def expand_area(score: Floats, positive: NDArray[np.bool_], negative: NDArray[np
     >>> round(expand_area(s, up, ~up, Units()).variance, 4)
     0.0247
     """
-    kept = np.flatnonzero(positive | negative)
-    is_positive = positive[kept]
-    share = placements(is_positive, score[kept])
-    sides = [(kept[side], side) for side in (is_positive, ~is_positive)]
-    gains = [(rows, (share[side] - share[side].mean()) / len(rows)) for rows, side in sides]
-    if not units.columns:
-        alone = np.zeros(len(score))
-        for rows, own in gains:
-            alone[rows] = own * _correction(len(rows))
-        return Expansion((alone,))
-    added, shares = [], []
-    for code, n in units.kinds:
-        held = [np.bincount(code[rows], minlength=n) for rows, _ in gains]
-        parts = zip(gains, held, strict=True)
-        added.append(sum(_sums(code, n, *own) * _correction(int(np.count_nonzero(size))) for own, size in parts))
-        shares.append((held[0] / len(gains[0][0]), held[1] / len(gains[1][0])))
-    return Expansion(tuple(np.asarray(own) for own in added), tuple(shares))
-
-
-def _sums(code: Codes, n: int, rows: NDArray[np.intp], gains: Floats) -> Floats:
-    return np.asarray(np.bincount(code[rows], gains, n), dtype=np.float64)
+    ranked = Ranked.of(score, positive, units)
+    return ranked.area(ranked.side(ranked.positive), ranked.side(negative[ranked.order]))[1]
 
 
 def _correction(units: int) -> float:

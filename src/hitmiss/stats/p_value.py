@@ -40,6 +40,19 @@ def p_of_replicates(
     return p if rarer else min(p, _tail(known, degrees, float(known.mean()), factor))
 
 
+def p_of_error(delta: float, error: float, degrees: float = math.inf) -> float:
+    """Return the two-sided p value of a difference with a known error: by Student's t, or normal without degrees.
+
+    >>> round(p_of_error(1.96, 1.0), 3), round(p_of_error(1.96, 1.0, 5.0), 3)
+    (0.05, 0.107)
+    """
+    if math.isinf(degrees):
+        return math.erfc(abs(delta) / error / math.sqrt(2.0))
+    from scipy.special import stdtr  # slow to import, and needed only for tests
+
+    return 2.0 * float(stdtr(max(degrees, 1.0), -abs(delta) / error))
+
+
 def _tail(known: Floats, degrees: float, centre: float, factor: float) -> float:
     """Return the two-sided p value of centre / deviation; 1 if the deviation is 0."""
     error = float(np.std(known, ddof=1)) * factor if len(known) > 1 and np.isfinite(known).all() else 0.0

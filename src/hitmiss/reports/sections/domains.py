@@ -13,6 +13,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.number_bands import with_bands
 from hitmiss.core.results import Estimate, Results
 from hitmiss.findings.wording import explain, format_estimate
+from hitmiss.metrics.bias import KINDS
 from hitmiss.reports import campaigns
 from hitmiss.reports.context import Context
 from hitmiss.reports.displays.display import numbers_of
@@ -164,8 +165,8 @@ def _single_slices(
 ) -> list[FigureView]:
     """Draw the scores of the worst slices, each in a small figure on one common axis."""
     member = next((member for member in evaluation.members if member.name == run.get(RUN, member.name)), None)
-    if member is None or member.trials is None or not member.trials.has_rows:
-        return []
+    if member is None or member.trials is None or not member.trials.has_rows or {*grid.metrics} <= {*KINDS}:
+        return []  # identities are no values of one column: a text may mention several
     whole = member.picture.of("histogram") if member.picture is not None else None
     if not isinstance(whole, HistogramDisplay) or len(evaluation.members) > 2:
         return []

@@ -1,0 +1,56 @@
+"""Which texts mention an identity: columns of yes and no, or of the share of annotators who said so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core.columns import prefixed
+from hitmiss.core.finding import Remark
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.trials import Trials
+from hitmiss.io.cells import read_share
+from hitmiss.io.diagnostics import Diagnostics
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.source import Table
+
+MEMBER: Final = 0.5
+"""A text mentions an identity if at least half of its annotators said so."""
+Mask = NDArray[np.bool_]
+
+
+def mentions(trials: Trials, names: Sequence[str]) -> tuple[dict[str, Mask], list[str]]:
+    """Return, for each column, the trials that mention the identity, and a note for each that has blank cells."""
+    found: dict[str, Mask] = {}
+    notes: list[str] = []
+    ledger = Diagnostics()
+    spec = trials.header.reading or ReadSpec()
+    for name in names:
+        shares = _shares(trials, trials.own(name), name, spec, ledger)
+        found[name] = (shares >= MEMBER).fill_null(False).to_numpy()
+        if blank := shares.null_count():
+            notes.append(Remark.of("blank-mentions", column=name, n=blank))
+    if ledger.findings:
+        raise ledger.error()
+    return found, notes
+
+
+def _shares(trials: Trials, column: str, name: str, spec: ReadSpec, ledger: Diagnostics) -> pl.Series:
+    """Return the shares of a column; there are few different ones, so each is read once if all can be read."""
+    cells = trials.frame[column]
+    if cells.dtype == pl.Float64:
+        return cells
+    cells = cells if cells.dtype == pl.Boolean else cells.cast(pl.String)
+    values = cells.unique()
+    head = trials.header
+    title, source = prefixed(name), head.sources[0].name if head.sources else "table"
+    trial, theirs = Diagnostics(), {title: name}
+    read = read_share(LoadedRows.of([Table(source, values.alias(title).to_frame())], theirs), title, spec, trial)
+    if not trial.findings:
+        return cells.replace_strict(values, read, return_dtype=pl.Float64)
+    rows = pl.DataFrame([trials.frame["item"], cells.alias(title)])  # faults are named by their items
+    return read_share(LoadedRows.of([Table(source, rows, first_line=2)], theirs), title, spec, ledger)
