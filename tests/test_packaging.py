@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -11,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 import hitmiss
 
@@ -65,6 +69,32 @@ def test_the_version_has_one_source() -> None:
     source = ROOT / PROJECT["tool"]["hatch"]["version"]["path"]
     assert f'"{hitmiss.__version__}"' in source.read_text(encoding="utf-8")
     assert version("hitmiss") == hitmiss.__version__
+
+
+def test_a_published_package_names_where_it_is_developed(tmp_path: Path) -> None:
+    """The addresses are those of the repository that publishes, whichever it is: its workflow states them."""
+    steps = YAML(typ="safe").load(ROOT / ".github/workflows/publish.yml")["jobs"]["build"]["steps"]
+    (step,) = (one["run"] for one in steps if "Where this is developed" in one.get("name", ""))
+    for name in ("pyproject.toml", "README.md", "LICENSE", PROJECT["tool"]["hatch"]["version"]["path"]):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    own = {
+        **os.environ,
+        "GITHUB_SERVER_URL": "https://forge.example",
+        "GITHUB_REPOSITORY": "a/b",
+        "GITHUB_REF_NAME": "v1",
+    }
+    subprocess.run(["bash", "-euc", step], cwd=tmp_path, env=own, check=True)
+    shown = [sys.executable, "-m", "hatchling", "metadata"]
+    made = json.loads(subprocess.run(shown, cwd=tmp_path, check=True, capture_output=True, text=True).stdout)
+    home = "https://forge.example/a/b"
+    assert made["urls"] == {
+        "Repository": home,
+        "Documentation": f"{home}/blob/v1/docs/index.md",
+        "Issues": f"{home}/issues",
+        "Changelog": f"{home}/blob/v1/CHANGELOG.md",
+    }
+    assert made["name"] == "hitmiss" and made["version"] == hitmiss.__version__
 
 
 def test_the_changelog_and_the_citation_name_this_version() -> None:

@@ -49,7 +49,11 @@ def interpreter(version: str) -> str | None:
     return None
 
 
-def bare(wheel: Path, version: str, folder: Path) -> tuple[str, dict[str, str]]:
+Bare = tuple[str, dict[str, str]]
+"""An interpreter of an environment that holds the wheel alone, and the variables of its commands."""
+
+
+def bare(wheel: Path, version: str, folder: Path) -> Bare:
     """Install the wheel and what it requires into a new environment; return its interpreter and its variables."""
     found = interpreter(version)
     if found is None:
@@ -65,17 +69,22 @@ def bare(wheel: Path, version: str, folder: Path) -> tuple[str, dict[str, str]]:
     pytest.fail("the wheel cannot be installed")
 
 
-@pytest.mark.parametrize("version", PYTHONS)
-def test_the_first_commands_work_without_extras(version: str, wheel: Path, tmp_path: Path) -> None:
-    _, own = bare(wheel, version, tmp_path / "venv")
+@pytest.fixture(scope="module", params=PYTHONS)
+def alone(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Bare:
+    """The wheel alone, on each Python that is at hand."""
+    return bare(wheel, request.param, tmp_path_factory.mktemp(request.param))
+
+
+def test_the_first_commands_work_without_extras(alone: Bare, tmp_path: Path) -> None:
+    _, own = alone
     for command in ("hitmiss --version", "hitmiss doctor", "hitmiss demo --small", "hitmiss demo --files"):
         done = subprocess.run(command.split(), cwd=tmp_path, env=own, capture_output=True, text=True)
         assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
     assert "hitmiss[image]" in done.stderr, "what is left out is said, with the extra that brings it"
 
 
-def test_every_page_works_with_the_wheel_alone_or_names_its_extra(wheel: Path, tmp_path: Path) -> None:
-    python, own = bare(wheel, PYTHONS[0], tmp_path / "venv")
+def test_every_page_works_with_the_wheel_alone_or_names_its_extra(alone: Bare, tmp_path: Path) -> None:
+    python, own = alone
     typing = [python, str(Path(__file__).with_name("type_pages.py")), *map(str, PAGES)]
     done = subprocess.run(typing, cwd=tmp_path, env=own, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
