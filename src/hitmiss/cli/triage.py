@@ -379,14 +379,13 @@ def _title(evaluation: Triage, rule: Bins) -> str:
 def _judgement(evaluation: Triage, choice: Choice | Answered, asked: Choosing) -> str:
     """Say whether the target rates hold on rows that were not used to choose the rule."""
     from hitmiss.derive.bands import Answered
+    from hitmiss.metrics.triage import WRONG
 
     point = choice if isinstance(choice, Answered) else choice.point
     assert point is not None
     told = [f"where chosen: slip {point.slip:.4f}, false flag {point.false_flag:.4f}, review {point.review:.4f}"]
     if asked.choose in ("rates", "guarantee"):
-        targets = dict(
-            zip(("fake_slip_rate", "real_false_flag_rate"), (asked.max_slip, asked.max_false_flag), strict=True)
-        )
+        targets = dict(zip(WRONG, (asked.max_slip, asked.max_false_flag), strict=True))
         for e in evaluation.figures:
             if e.metric in targets and not e.slice and e.value is not None:
                 held = "kept" if e.value <= targets[e.metric] else "BROKEN"

@@ -207,17 +207,19 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Check]:
     by_run: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     for e in wholes:
         by_run.setdefault(tuple(e.run.items()), {})[name_of(e.metric)] = e
-    pairs = [(own["min_dcf"], own["act_dcf"]) for own in by_run.values() if {"min_dcf", "act_dcf"} <= set(own)]
+    said = {name: metric for own in by_run.values() for name in own if (metric := metric_of(name)) is not None}
+    pairs = [(own[m.at_best], own[n]) for own in by_run.values() for n, m in said.items() if {n, m.at_best} <= set(own)]
     known = [(a, b) for a, b in pairs if a.value and b.value is not None]
-    stated = [(own["ece"], own["ece_by_chance"]) for own in by_run.values() if {"ece", "ece_by_chance"} <= set(own)]
-    if stated and not known:
+    if known:
+        return [Check("calibration", _costs(known, len(by_run) > 1))]
+    errors = [
+        (own[n], own.get(m.by_chance)) for own in by_run.values() for n, m in said.items() if m.by_chance and n in own
+    ]
+    if stated := [(error, chance) for error, chance in errors if chance is not None]:
         return [Check("calibration", _stated(stated))]
-    if not known:
-        alone = [figure(v, 4) for own in by_run.values() if "ece" in own and (v := own["ece"].value) is not None]
-        if alone:
-            return [Check("calibration", Finding("calibration-open", values={"values": alone}))]
-        return [Check("calibration", Finding("calibration-not-measured"))]
-    return [Check("calibration", _costs(known, len(by_run) > 1))]
+    if alone := [figure(e.value, 4) for e, _ in errors if e.value is not None]:
+        return [Check("calibration", Finding("calibration-open", values={"values": alone}))]
+    return [Check("calibration", Finding("calibration-not-measured"))]
 
 
 def _costs(known: Sequence[tuple[Estimate, Estimate]], many: bool) -> Finding:
@@ -263,11 +265,12 @@ def _stated(pairs: Sequence[tuple[Estimate, Estimate]]) -> Finding:
     bad = [(run_of(e), value, limit) for e, value, limit in sure if exceeds(value, limit)]
     if not bad:
         return Finding("confidences-calibrated")
+    metric = name_of(sure[0][0].metric)
     parts = tuple(
-        Finding("confidence-error", Subject(who, metric="ece"), {"who": who, **_apart(value, limit)})
+        Finding("confidence-error", Subject(who, metric=metric), {"who": who, **_apart(value, limit)})
         for who, value, limit in bad
     )
-    return Finding("confidences-off", Subject(bad[0][0], metric="ece"), {"parts": parts})
+    return Finding("confidences-off", Subject(bad[0][0], metric=metric), {"parts": parts})
 
 
 def _apart(value: float, limit: float) -> dict[str, Value]:

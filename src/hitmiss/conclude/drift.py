@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from hitmiss.conclude.checks import checks
 from hitmiss.conclude.slices import draws_of, level_of, p_of_zero
-from hitmiss.conclude.verdict import DRIFTS, status_of
+from hitmiss.conclude.verdict import status_of
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Results
 from hitmiss.core.verdict import Basis, Verdict
+from hitmiss.metrics.drift import RATES
 from hitmiss.stats.corrections import holm
 
-RATE_OF: Final = {"far_drift": ("far", "the false-acceptance rate"), "frr_drift": ("frr", "the false-rejection rate")}
-"""The rate that a drift is of, and its name."""
+
+def is_of_drifts(results: Results) -> bool:
+    """Return whether results say how far error rates at a fixed threshold move from those of unchanged trials."""
+    return any(e.metric in RATES for e in results)
 
 
 def conclude_drift(results: Results) -> Verdict:
     """Say how manipulations change error rates at a fixed threshold."""
-    own = [e for e in results if e.metric in DRIFTS and None not in (e.value, e.low, e.high)]
+    own = [e for e in results if e.metric in RATES and None not in (e.value, e.low, e.high)]
     tested = [(e, p) for e in own if (p := p_of_zero(e)) is not None]
     adjusted = holm([p for _, p in tested]) if tested else []
     level = level_of(own[0]) if own else 0.95
@@ -30,7 +31,7 @@ def conclude_drift(results: Results) -> Verdict:
     worse.sort(key=lambda found: -found[2])
     fails = []
     for e, p, value in worse:
-        metric, rate = RATE_OF[e.metric]
+        metric, rate = RATES[e.metric]
         delta = Amount(value, metric, e.low, e.high, signed=True)
         values: dict[str, Value] = {"rate": rate, "delta": delta, "p": PValue(p, draws_of(e))}
         fails.append(Finding("drifts", Subject.of(e), values))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Basis, Check
+from hitmiss.metrics.triage import WRONG
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.stats.corrections import adjusted
 from hitmiss.stats.mcnemar import exact
@@ -74,7 +75,7 @@ def _added(
 def raised_by_people(work: HumanMachineResults) -> list[Finding]:
     """Return the error rates that people are shown to raise."""
     found = []
-    for metric in ("fake_slip_rate", "real_false_flag_rate"):
+    for metric in WRONG:
         for added in added_by_people(work, metric):
             if added.finding.code == "people-lose":
                 found.append(Finding("people-raise", added.finding.subject, added.finding.values))

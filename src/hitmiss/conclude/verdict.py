@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hitmiss.conclude.chance import Tried, counted, each_run, is_better
 from hitmiss.conclude.checks import checks, coverage_of, factors_of, provenance, signatures_of, units_of, with_code
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from hitmiss.engine.ranking import Ranking
     from hitmiss.engine.requirement import Check as GateCheck
     from hitmiss.protocols.triage import TriageExtras
-
-DRIFTS: Final = ("far_drift", "frr_drift")
-"""How far an error rate at a fixed threshold moves from that of unchanged trials."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,11 @@ def _concluded(results: Results, primary: str, given: Beside) -> Verdict:
 
         return conclude_attacks(results)
     wholes = wholes_of(results)
-    if not wholes and any(e.metric in DRIFTS for e in results):
-        from hitmiss.conclude.drift import conclude_drift
+    if not wholes:
+        from hitmiss.conclude.drift import conclude_drift, is_of_drifts
 
-        return conclude_drift(results)
+        if is_of_drifts(results):
+            return conclude_drift(results)
     chief = primary or (wholes[0].metric if wholes else "")
     plain = each_run(wholes, chief)
     tried = {name: _corrected(t, results) for name, t in plain.items()}

@@ -86,6 +86,8 @@ class Metric:
     brought: tuple[str, ...] = ()
     tied: str = ""
     from_rates: bool = False
+    at_best: str = ""
+    by_chance: str = ""
 
     @property
     def title(self) -> str:

@@ -68,6 +68,8 @@ def metric(
     brought: tuple[str, ...] = (),
     tied: str = "",
     from_rates: bool = False,
+    at_best: str = "",
+    by_chance: str = "",
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -135,6 +137,10 @@ def metric(
         The metric under another rule for tied scores, shown beside it where ties change the number.
     from_rates
         Whether the number at any share of positives follows from recall and FPR, rising or falling with each.
+    at_best
+        The same cost at the best threshold: the difference is what miscalibration costs.
+    by_chance
+        The name of the row beside it that says how large it is by chance where confidences are right.
 
     Returns
     -------
@@ -188,6 +194,8 @@ def metric(
             brought,
             tied,
             from_rates,
+            at_best,
+            by_chance,
         )
         add("metric", called, entry, origin=function.__module__)
         return function

@@ -109,7 +109,7 @@ def binned(tally: Tally, bins: int = 10, closed: str = "left") -> Bins:
     return Bins(np.arange(bins + 1) / bins, sums[0], sums[1], sums[2])
 
 
-@metric(best="low", interval=False, also=("expected_calibration_error",))
+@metric(best="low", interval=False, also=("expected_calibration_error",), by_chance="ece_by_chance")
 def ece(
     label: ArrayLike,
     decision: ArrayLike,

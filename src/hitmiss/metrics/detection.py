@@ -220,6 +220,7 @@ def act_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -
     prevalence=False,
     of="both",
     symbol="actDCF",
+    at_best="min_dcf",
     chance=Chance(trivial_cost, TRIVIAL),
 )
 def act_dcf(

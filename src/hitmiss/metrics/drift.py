@@ -135,6 +135,11 @@ def shift_real(label: ArrayLike, score: ArrayLike, score_clean: ArrayLike, weigh
     return _mean(_real_terms(label, score, score_clean), weight)
 
 
+RATES: Final = {
+    far_drift.__name__: ("far", "the false-acceptance rate"),
+    frr_drift.__name__: ("frr", "the false-rejection rate"),
+}
+"""The error rate that a drift is of, and its name."""
 DRIFT_TABLE: Final = {
     "fpr": ("far", False),
     "fnr": ("frr", True),

@@ -24,6 +24,10 @@ from hitmiss.metrics.counts import Counts, f1, metric_of_counts, precision, reca
 FAKE = "fake"
 OF_PEOPLE: Final = ("accuracy", "coverage", "accuracy_answered", "fake_slip_rate", "real_false_flag_rate")
 """What a system, people, and both together are compared by."""
+PARSED: Final = ("accuracy", "accuracy_answered", "coverage", "fake_slip_rate", "real_false_flag_rate")
+"""What shows whether another way to read answers changes a result."""
+WRONG: Final = ("fake_slip_rate", "real_false_flag_rate")
+"""The rates of wrong verdicts of each class, which thresholds are chosen to limit."""
 
 
 def mirrored(c: Counts[N]) -> Counts[N]:

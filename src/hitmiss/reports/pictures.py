@@ -105,7 +105,7 @@ def runs_of(trials: Trials) -> list[tuple[dict[str, str], Trials]]:
 def costs_of(results: Results) -> Costs | None:
     """Return the costs with which the results were measured, if they include a detection cost."""
     for e in results:
-        if e.metric.startswith(("min_dcf", "act_dcf")) and {"p_target", "c_miss", "c_fa"} <= set(e.settings):
+        if {"p_target", "c_miss", "c_fa"} <= set(e.settings):
             return Costs(*(fit(float, e.settings[k]) for k in ("p_target", "c_miss", "c_fa")))
     return None
 

@@ -14,13 +14,14 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure_design
+from hitmiss.metrics.latency import median_seconds, p95_seconds
 from hitmiss.verdicts.stability import TRIAL, USUAL, is_repeated, pooled
 
 SUFFIX: Final = "_seconds"
 SERVED: Final = "served"
 HIT_BELOW: Final = 0.25
 """Seconds below which an answer is probably a cache hit, by the triage evaluation document; it only causes a note."""
-METRICS: Final = ("median_seconds", "p95_seconds")
+METRICS: Final = (median_seconds.__name__, p95_seconds.__name__)
 
 
 def by_component(trials: Trials, unit: Sequence[str] = ()) -> Trials | None:

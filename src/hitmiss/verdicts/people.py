@@ -27,7 +27,8 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure_design
 from hitmiss.io.people import HUMAN, PeoplesVerdicts
-from hitmiss.metrics.triage import OF_PEOPLE
+from hitmiss.metrics.counts import accuracy
+from hitmiss.metrics.triage import OF_PEOPLE, fake_slip_rate, real_false_flag_rate
 from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
 from hitmiss.verdicts.stability import TRIAL, USUAL, is_repeated, majority, measure_repeated
 
@@ -283,9 +284,9 @@ def paths_of(system: Trials, people: Trials, both: Trials) -> list[Path]:
 
 
 GOOD_WHERE: Final[Mapping[str, Callable[[int, int | None], bool]]] = {
-    "accuracy": lambda label, decision: decision == label,
-    "fake_slip_rate": lambda label, decision: not (label == 1 and decision == 0),
-    "real_false_flag_rate": lambda label, decision: not (label == 0 and decision == 1),
+    accuracy.__name__: lambda label, decision: decision == label,
+    fake_slip_rate.__name__: lambda label, decision: not (label == 1 and decision == 0),
+    real_false_flag_rate.__name__: lambda label, decision: not (label == 0 and decision == 1),
 }
 """The numbers that are compared item by item, and where the outcome of a trial is good by each."""
 

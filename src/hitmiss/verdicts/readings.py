@@ -20,6 +20,7 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure_design
 from hitmiss.metrics.selective import OF_CONFIDENCES
+from hitmiss.metrics.triage import PARSED
 from hitmiss.verdicts.stability import TRIAL, is_repeated, pooled
 
 PARSERS: Final = {
@@ -29,7 +30,6 @@ PARSERS: Final = {
 }
 """Other readings of an answer, and the columns of their verdicts."""
 LOGPROBS: Final = "confidence_logprobs"
-PARSED: Final = ("accuracy", "accuracy_answered", "coverage", "fake_slip_rate", "real_false_flag_rate")
 
 
 def by_parser(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> Results:
