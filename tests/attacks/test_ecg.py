@@ -11,7 +11,7 @@ from hitmiss.attacks.batched import batched_families, make_records
 from hitmiss.attacks.family import find_attack
 from hitmiss.attacks.leads import LEADS, consistent, violation
 from hitmiss.attacks.peaks import detect_all, detect_r_peaks
-from hitmiss.attacks.windows import center_times, hann_window, salient_centers
+from hitmiss.attacks.windows import hann_window
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.stats.random import noise_generator
 
@@ -165,19 +165,6 @@ def test_windows_are_whole_tapers_cut_at_the_ends(center: float, seconds: float)
 def test_windows_outside_are_refused() -> None:
     with pytest.raises(UsageError, match="runs from 0 to 10"):
         hann_window(1000, 100.0, 11.0, 2.0)
-    with pytest.raises(UsageError, match="does not fit"):
-        center_times(1000, 100.0, 30.0)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 4))
-def test_salient_windows_keep_their_distance(seed: int, count: int) -> None:
-    saliency = np.random.default_rng(seed).random((2, 1000))
-    for centers in salient_centers(saliency, 100.0, 2.0, count, 0.25):
-        everywhere = np.arange(1.0, 9.01, 0.1)
-        is_free = np.abs(everywhere[:, None] - centers).min(axis=1) >= 1.5 - 1e-9
-        assert len(centers) == count or not is_free.any()  # fewer only where no further window has room
-        gaps = np.abs(centers[:, None] - centers) + 99 * np.eye(len(centers))
-        assert gaps.min() >= 1.5 - 1e-9
 
 
 def test_peaks_of_simulated_beats_are_found() -> None:

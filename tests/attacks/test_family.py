@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hitmiss.attacks.family import Attack, all_attacks, attack, find_attack, forget, perturbation
+from hitmiss.attacks.family import Attack, all_attacks, attack, find_attack, perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import forget
 
 CLIP = np.random.default_rng(1).standard_normal(9000).astype(np.float32) * np.float32(0.1)
 
@@ -83,7 +84,7 @@ def broken() -> Iterator[str]:
         return x * np.inf
 
     yield "broken_one"
-    forget("broken_one")
+    forget("broken_one", "attack")
 
 
 def test_what_is_not_finite_is_refused(broken: str) -> None:

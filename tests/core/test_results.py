@@ -133,7 +133,7 @@ def test_one_estimate_by_its_cell(results: Results) -> None:
     assert results.one("eer", model="a", codec="C01").value == 0.30
     assert results.one("eer", model="a", average="macro").value == 0.25
     assert results.one("roc_auc").value == 0.9
-    assert not results.one("eer", model="b", codec="C01").is_defined
+    assert results.one("eer", model="b", codec="C01").value is None
 
 
 @pytest.mark.parametrize(("cell", "how_many"), [({}, 2), ({"codec": "C01"}, 2), ({"codec": "C02"}, 0)])

@@ -11,7 +11,7 @@ import pytest
 from tests.findings.producing import Case, assert_produces, without
 
 import hitmiss as hm
-from hitmiss.attacks import audio, codec_plan, ecg, image, recordings, windows
+from hitmiss.attacks import audio, codec_plan, ecg, image, recordings
 from hitmiss.attacks.batched import RecordBatch, as_numbers
 from hitmiss.attacks.codec_engines import _sound
 from hitmiss.bridges import learning, sinks
@@ -134,7 +134,6 @@ ATTACKS: Sequence[tuple[str, Case]] = [
     ("bad-band", lambda: ecg._check_band(9.0, 3.0, 100.0)),
     ("out-of-range/least", lambda: image.contrast(np.zeros((4, 4, 3)), 1.0, RNG, factor=-1.0)),
     ("missing-package", without("PIL", lambda: image.jpeg(np.zeros((8, 8, 3)), 1.0, RNG))),
-    ("bad-overlap", lambda: windows.center_times(100, 100.0, 1.0, overlap=1.0)),
 ]
 
 LLM: Sequence[tuple[str, Case]] = [

@@ -109,7 +109,6 @@ METRICS: Sequence[tuple[str, Case]] = [
     ("bad-prior/extreme", lambda: detection.bayes_threshold(1.0 - 1e-16, 1.0, 1.0)),
     ("nan-threshold", lambda: hm.metrics.dcf_at([1, 0], [1.0, 0.0], threshold=float("nan"))),
     ("bad-seconds", lambda: latency.p95_seconds([-1.0, 2.0])),
-    ("no-minimal-strengths", lambda: robustness.surviving([], [0.1])),
     ("out-of-range/up-to", lambda: selective.accuracy_at_coverage([1, 0], [1, 0], [0.5, 0.7], coverage=0.0)),
     ("out-of-range/up-to", lambda: selective.coverage_at_accuracy([1, 0], [1, 0], [0.5, 0.7], accuracy=1.5)),
     ("cm-asv-kinds", lambda: tandem.t_eer([[1.0]], [[1.0]])),

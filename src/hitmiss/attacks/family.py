@@ -117,11 +117,6 @@ def attack(function: F) -> F:
     return function
 
 
-def forget(name: str) -> None:
-    """Remove an attack from the registry (for tests of plug-ins)."""
-    registry.forget(name, "attack")
-
-
 def all_attacks() -> dict[str, Attack]:
     """Return every known attack by name."""
     return registry.all_of("attack")

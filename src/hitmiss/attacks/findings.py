@@ -161,8 +161,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-window/empty": Entry(
         ERROR, "a window of {window_seconds} s around {center_time} s holds no sample at {fs:g} a second"
     ),
-    "bad-overlap": Entry(ERROR, "windows overlap by 0 or more and less than 1; found {overlap}"),
-    "bad-window/long": Entry(ERROR, "a window of {window_seconds} s does not fit into a record of {n:g} s"),
     "codec-not-here": Entry(ERROR, "{why}"),
     "bad-codec-plan/rate": Entry(ERROR, "{file}, row {row}: a rate is not a number: {error}"),
     "not-plain-arrays": Entry(

@@ -25,7 +25,6 @@ from hitmiss.attacks.channels_last import channels_last
 from hitmiss.attacks.keras import TensorFunction
 from hitmiss.attacks.leads import INDEPENDENT, expansion, need_twelve
 from hitmiss.attacks.model import Classifier
-from hitmiss.attacks.windows import moving_mean
 from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:
@@ -384,31 +383,3 @@ def within_budget(delta: Floats, budget: Floats, norm: str) -> Floats:
     flat = np.abs(delta).reshape(len(delta), -1)
     size = flat.max(axis=1, initial=0.0) if norm == "linf" else np.linalg.norm(flat, axis=1)
     return np.asarray(delta * np.minimum(1.0, budget / np.maximum(size, 1e-300))[:, None, None])
-
-
-def gradient_of(model: Classifier, x: ArrayLike, reference: ArrayLike, *, batch: int = 32) -> Floats:
-    """Return the gradient of the untargeted loss at each signal: record × sample × lead.
-
-    The loss is the mean binary cross-entropy to `reference`.
-    """
-    torch = need("torch", "torch")
-    function = model.need_gradient("a gradient")
-    signals, bits = np.asarray(x, dtype=np.float32), np.asarray(reference, dtype=np.float32)
-    found = []
-    for i in range(0, len(signals), batch):
-        part = np.ascontiguousarray(signals[i : i + batch].transpose(0, 2, 1))
-        variable = torch.as_tensor(part, device=model.device).requires_grad_(True)
-        aim = torch.as_tensor(bits[i : i + batch], device=model.device)
-        losses = torch.nn.functional.binary_cross_entropy_with_logits(function(variable), aim, reduction="none")
-        (gradient,) = torch.autograd.grad(losses.mean(dim=1).sum(), variable)
-        found.append(gradient.double().cpu().numpy().transpose(0, 2, 1))
-    model.n_forward += len(signals)
-    return np.concatenate(found)
-
-
-def saliency(model: Classifier, x: ArrayLike, reference: ArrayLike, size: int = 11) -> Floats:
-    """Return where in time the model is sensitive: the gradient norm over leads, smoothed over `size` samples.
-
-    The result is record × sample.
-    """
-    return moving_mean(np.linalg.norm(gradient_of(model, x, reference), axis=2), size)

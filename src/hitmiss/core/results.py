@@ -119,11 +119,6 @@ class Estimate(Named):
         """Why the number is undefined or has no interval, or that it rests on few trials, as data; `note` in words."""
         return findings_of(self.note)
 
-    @property
-    def is_defined(self) -> bool:
-        """Whether the number is defined."""
-        return self.value is not None
-
     def __str__(self) -> str:
         where = ", ".join(f"{k}={v}" for k, v in {**self.run, **self.slice}.items())
         name = " ".join(filter(None, (self.average, self.metric, f"[{where}]" if where else "")))

@@ -38,7 +38,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-costs/positive": Entry(ERROR, "costs must be positive and finite; found c_miss={c_miss}, c_fa={c_fa}"),
     "bad-prior/extreme": Entry(ERROR, "p_target is too near 0 or 1 for a Bayes threshold; found {p_target}"),
     "bad-seconds": Entry(ERROR, "seconds must be a flat column of times that are not negative"),
-    "no-minimal-strengths": Entry(ERROR, "there are no minimal strengths"),
     "few-distinct-scores": Entry(
         ERROR, "the CM scores have fewer than 3 distinct values; t-DCF needs scores, not decisions"
     ),

@@ -367,15 +367,3 @@ def median_minimal_strength(minimal_strength: ArrayLike, weight: ArrayLike | Non
     if not len(ordered):
         return math.nan
     return Quantile(float(ordered[int(np.argmax(upto >= upto[-1] / 2))]), 0.5, ordered)
-
-
-def surviving(minimal: ArrayLike, strengths: ArrayLike) -> Floats:
-    """Return the share of records that no attack up to each strength flips: 1 − the distribution of minimal strengths.
-
-    >>> surviving([0.1, 0.4, np.inf], [0.1, 0.5]).round(4).tolist()
-    [0.6667, 0.3333]
-    """
-    least = np.asarray(minimal, dtype=np.float64)
-    if not len(least):
-        raise DataError.of("no-minimal-strengths")
-    return np.array([float(np.mean(least > s)) for s in np.asarray(strengths, dtype=np.float64)])
