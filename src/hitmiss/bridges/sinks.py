@@ -104,18 +104,14 @@ def log(
     """
     named = figures_of(results, prefix=prefix, slices=slices)
     if not isinstance(to, str) and hasattr(to, "add_scalar"):
-        _tensorboard(to, results, named, step, prefix)
+        for name, value in named.items():
+            to.add_scalar(name, value, step)
+        to.add_text("/".join(filter(None, (prefix, "signature"))), f"`{results.signature}`", step)
         return
     known: dict[str, Callable[..., None]] = {"mlflow": _mlflow, "wandb": _wandb}
     if not isinstance(to, str) or to not in known:
         raise UsageError.of("unknown-tracker", to=to)
     known[to](results, named, step, prefix, Path(report) if report is not None else None)
-
-
-def _tensorboard(writer: Writer, results: Results, named: dict[str, float], step: int | None, prefix: str) -> None:
-    for name, value in named.items():
-        writer.add_scalar(name, value, step)
-    writer.add_text("/".join(filter(None, (prefix, "signature"))), f"`{results.signature}`", step)
 
 
 def _mlflow(results: Results, named: dict[str, float], step: int | None, prefix: str, report: Path | None) -> None:

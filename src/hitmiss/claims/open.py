@@ -108,13 +108,9 @@ def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequ
         from hitmiss.protocols.toxicity import read_run
 
         return read_run(folder, tag, list(languages) or None, spec=spec)
-    _refuse_results(path)
-    return read_trials(path, key, protocol, spec)
-
-
-def _refuse_results(path: str) -> None:
     if is_results(path):
         raise DataError.of("results-not-trials", name=Path(path).name)
+    return read_trials(path, key, protocol, spec)
 
 
 def is_results(path: str | Path) -> bool:

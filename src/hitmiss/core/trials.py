@@ -425,7 +425,7 @@ class Trials:
         asked: dict[str, bytes] = {}
         for name in sorted(frame.columns):
             if name == "target" and "target" not in key and len(self):
-                data = _repeated(frame[name][0], len(self))
+                data = ((frame[name][0].encode() + b"\x1f") * len(self))[:-1]
             else:
                 data = _bytes(frame[name] if order is None else frame[name].gather(order))
             content.update(name.encode() + b"\x1e")
@@ -613,11 +613,6 @@ def _rank(values: pl.Series) -> tuple[NDArray[np.int64], int]:
         return codes, len(texts)
     ranks = values.rank("dense").fill_null(0).to_numpy().astype(np.int64)
     return ranks, int(ranks.max(initial=0)) + 1
-
-
-def _repeated(text: str, times: int) -> bytes:
-    """Return what `_bytes` returns for a column with the same value in every row."""
-    return ((text.encode() + b"\x1f") * times)[:-1]
 
 
 def _bytes(values: pl.Series) -> bytes:

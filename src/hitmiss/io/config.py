@@ -50,7 +50,7 @@ def read_config(path: str | Path) -> ToxicityConfig:
         if key not in known and near is not None and len(key) > 3:
             raise UsageError.of("bad-configuration/section", name=name, key=key, near=near)
     try:
-        sections = {key: _section(content, key) for key in known if content.get(key) is not None}
+        sections = {key: fit(dict[str, object], content[key], (key,)) for key in known if content.get(key) is not None}
         data = declare(DataSection, sections.get("data", {}), ignore=True, where=("data",))
         found = declare(EvaluationSection, sections.get("evaluation", {}), where=("evaluation",))
     except InvalidField as fault:
@@ -60,10 +60,6 @@ def read_config(path: str | Path) -> ToxicityConfig:
         what = "must be greater than or equal to 0 and less than or equal to 1"
         raise UsageError.of("bad-configuration/threshold", name=name, what=what, default=default)
     return ToxicityConfig(data, found)
-
-
-def _section(content: dict[str, object], key: str) -> dict[str, object]:
-    return fit(dict[str, object], content[key], (key,))
 
 
 def _fault_text(fault: InvalidField) -> str:

@@ -128,7 +128,9 @@ def find_run(
     found = _named(directory, run_tag)
     if not languages:
         return _inferred(found, directory, run_tag)
-    _refuse_twice(languages)
+    twice = [language for language in dict.fromkeys(languages) if languages.count(language) > 1]
+    if twice:
+        raise UsageError.of("repeated-language/asked", twice=twice[0])
     missing = [language for language in languages if language not in found]
     if missing and (not skip or len(missing) == len(languages)):
         raise _absent(missing, found, directory, run_tag)
@@ -163,12 +165,6 @@ def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tu
     if others:
         notes.append(Remark.of("no-language-seen", files=others))
     return {language: _only(found[language]) for language in languages}, notes
-
-
-def _refuse_twice(languages: Sequence[str]) -> None:
-    twice = [language for language in dict.fromkeys(languages) if languages.count(language) > 1]
-    if twice:
-        raise UsageError.of("repeated-language/asked", twice=twice[0])
 
 
 def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, run_tag: str) -> DataError:

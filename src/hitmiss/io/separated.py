@@ -239,7 +239,7 @@ def guess_separator(lines: Sequence[str]) -> str:
     ' '
     """
     if any('"' in line for line in lines):
-        lines = [_outside_quotes(lines[0])]  # later lines may begin inside a quoted field
+        lines = ["".join(lines[0].split('"')[::2])]  # later lines may begin inside a quoted field
     fields = {sep: _count_fields(lines[0], sep) for sep in SEPARATORS}
     steady = [s for s, n in fields.items() if n > 1 and all(_count_fields(line, s) == n for line in lines)]
     if "," in steady and " " in steady and _are_decimal_commas(lines):
@@ -254,10 +254,6 @@ def _count_fields(line: str, separator: str) -> int:
 def _are_decimal_commas(lines: Sequence[str]) -> bool:
     parts = [line.split(",") for line in lines]
     return all(a[-1:].isdigit() and b[:1].isdigit() for cut in parts for a, b in pairwise(cut))
-
-
-def _outside_quotes(line: str) -> str:
-    return "".join(line.split('"')[::2])
 
 
 def _cut(line: str) -> list[str]:

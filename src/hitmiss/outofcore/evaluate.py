@@ -81,7 +81,8 @@ def evaluate_counted(
         counted = evaluate_table(table, key=of_key, reading=reading, design=design, memory=memory)
         return counted.results, counted.trials
     if counting.counts:
-        _refuse_key(key)
+        if key is not None:  # labels can no longer be joined
+            raise UsageError.of("key-of-counts")
         refuse_together("--counts", {"--cluster": counting.cluster})
         if counting.engine is not None:
             raise UsageError.of("counted-already")
@@ -143,12 +144,6 @@ def _table_of_key(key: str, engine: str | None) -> TableAddress:
     if found is None:
         raise UsageError.of("key-not-a-table/same", key=key)
     return found
-
-
-def _refuse_key(key: str | None) -> None:
-    """Refuse a key where labels can no longer be joined, because trials were already counted."""
-    if key is not None:
-        raise UsageError.of("key-of-counts")
 
 
 @contextmanager

@@ -60,16 +60,11 @@ def _own(s: RankedRun) -> Estimate:
 
 def groups_of(ranking: Ranking, own: Sequence[RankedRun]) -> tuple[str, dict[str, str]]:
     """Return how runs are grouped, and the group of each: letters where they can be read, tiers where there are many."""
-    longest = len({letter for s in own for letter in _letters(s.letters)})
+    longest = len({letter for s in own for letter in re.findall(r"[a-z]\d*", s.letters)})  # z is followed by a1, b1, …
     if longest <= MOST_LETTERS:
         return "group", {s.run: s.letters for s in own}
     found = tiers([s.run for s in own], duels_of(ranking, own[0].metric))
     return "tier", {s.run: str(found[s.run]) if s.value is not None else "" for s in own}
-
-
-def _letters(text: str) -> list[str]:
-    """Return the letters of a run one by one; after z they go on as a1, b1, …"""
-    return re.findall(r"[a-z]\d*", text)
 
 
 def _about_pairs(duels: Sequence[Duel]) -> str:

@@ -81,17 +81,15 @@ def load_table(tuning: Tuning) -> list[Table]:
         assert load is not None and use is not None
         counts = [f"{use.volume:,.0f}" if use.volume else "", f"{use.capacity:,.0f}" if use.capacity else ""]
         queue = _whole(load.queue) if load.queue else ("", "")
-        shares = [_cell(known) for known in (load.precision, load.recall)]
+        shares = [
+            TableCell(number(known.value), bracketed(known.low, known.high)) for known in (load.precision, load.recall)
+        ]
         share = f"{use.prevalence:.4g}{'' if use.is_said else ' (validation)'}"
         rows.append((TableCell(row.group), TableCell(share), *map(TableCell, counts), TableCell(*queue), *shares))
     header = (tuning.group, "prevalence", "items", "capacity", "expected queue", "precision", "recall")
     judged = all(row.load and row.load.is_judged for row in tuning.rows)
     where = "from test" if judged else "from the validation data that chose the threshold: optimistic"
     return [Table(f"in use ({where})", header, tuple(rows)).trimmed()]
-
-
-def _cell(known: Known) -> TableCell:
-    return TableCell(number(known.value), bracketed(known.low, known.high))
 
 
 def _whole(known: Known) -> tuple[str, str]:

@@ -185,13 +185,12 @@ def _arranged(rows: Sequence[Estimate], campaign: Campaign, groupings: Sequence[
     """Return the meaningful rows, by grouping, then by attack and strength, with each control after its attack."""
     runs = {tuple(sorted(cell.run.items())): i for i, cell in enumerate((campaign.clean, *campaign.cells))}
     tables = {(): -1, **{tuple(g): i for i, g in enumerate(groupings)}}
-    kept = [_described(e) if e.metric in NORMS else e for e in rows if _is_of(e, campaign)]
+    kept = [  # a norm describes an attack, without inference
+        replace(e, low=None, high=None, method=None, note=None) if e.metric in NORMS else e
+        for e in rows
+        if _is_of(e, campaign)
+    ]
     return sorted(kept, key=lambda e: (tables.get(tuple(e.slice), len(tables)), runs[tuple(sorted(e.run.items()))]))
-
-
-def _described(e: Estimate) -> Estimate:
-    """Return a number that only describes an attack, without inference."""
-    return replace(e, low=None, high=None, method=None, note=None)
 
 
 def _is_of(e: Estimate, campaign: Campaign) -> bool:

@@ -229,7 +229,8 @@ def start(
             if is_alone:
                 owner.take()
                 if not fresh and _has_no_success(folder):
-                    _forget(folder)
+                    for path in segments(folder):
+                        path.unlink()
                     fresh = True
             manifest = (
                 _begin(folder, kind, wanted, items)
@@ -272,12 +273,6 @@ def _has_no_success(folder: Path) -> bool:
         return all("error" in record for path in segments(folder) for record in SegmentReader(path).records())
     except HitmissError:
         return False
-
-
-def _forget(folder: Path) -> None:
-    """Remove the records of a run."""
-    for path in segments(folder):
-        path.unlink()
 
 
 def _begin(folder: Path, kind: str, config: dict[str, object], items: Sequence[str]) -> dict[str, object]:

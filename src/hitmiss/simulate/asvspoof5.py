@@ -111,7 +111,7 @@ def protocol(split: Split, rng: np.random.Generator) -> pl.DataFrame:
     names = pl.Series(numbers).cast(pl.String).str.zfill(10)
     labels = pl.Series(list(split.labels)).gather(label)
     is_bonafide = labels == "bonafide"
-    speaker_ids = pl.Series(_speaker_numbers(split, rng)).cast(pl.String).str.zfill(4)
+    speaker_ids = pl.Series(rng.choice(2 * split.speakers, split.speakers, replace=False)).cast(pl.String).str.zfill(4)
     genders = pl.Series(rng.choice(["F", "M"], split.speakers))
     table = pl.DataFrame({
         "SPEAKER_ID": prefix + "_" + speaker_ids.gather(speaker[source]),
@@ -162,10 +162,6 @@ def _speakers(split: Split, n_original: int, rng: np.random.Generator) -> NDArra
     speaker = rng.choice(split.speakers, n_original, p=share / share.sum())
     speaker[rng.choice(n_original, split.speakers, replace=False)] = np.arange(split.speakers)
     return speaker
-
-
-def _speaker_numbers(split: Split, rng: np.random.Generator) -> NDArray[np.int64]:
-    return rng.choice(2 * split.speakers, split.speakers, replace=False)
 
 
 def write(folder: str | Path, *, share: float = 1.0, seed: int = 5) -> Path:

@@ -161,7 +161,7 @@ def evaluate_teamwork(
     both = together(system, people, where)
     figures = _figures(system, people, both, plan)
 
-    judged = _by_item(said.reviews)
+    judged = said.reviews.partition_by("item", maintain_order=True) if said.reviews.height else []
     rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in judged]
     wider = [name for name in plan.unit if name not in ("item", *system.header.runs)]
     first = system.frame.unique("item", keep="first", maintain_order=True)
@@ -259,10 +259,6 @@ def _bare(trials: Trials, unit: Sequence[str]) -> Trials:
     own = tuple(dict.fromkeys(trials.own(name) for name in unit if name not in ("item", *trials.header.runs)))
     head = replace(trials.header, slices=own, numbers=(), notes=(), choices=())
     return Trials(trials.frame.select("item", "target", "label", "decision", *head.runs, *own), head)
-
-
-def _by_item(reviews: pl.DataFrame) -> list[pl.DataFrame]:
-    return reviews.partition_by("item", maintain_order=True) if reviews.height else []
 
 
 def paths_of(system: Trials, people: Trials, both: Trials) -> list[Path]:

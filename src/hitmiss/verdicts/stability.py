@@ -104,7 +104,11 @@ def measure_repeated(
     wide = replace(over, by=((column,),))
     together = measure_design(pooled(trials, column), wide)
     lacking = uneven(trials, column)
-    means = [_mean(e, column) for e in together if e.average == "macro" and tuple(e.run.items()) not in lacking]
+    means = [
+        replace(e, average="mean", slice={}, note=e.note or f"mean over the values of {column}")
+        for e in together
+        if e.average == "macro" and tuple(e.run.items()) not in lacking
+    ]
     means += _over_items(trials, wide, lacking, column) if lacking else []
     means += _made_once(each, means, column)
     sliced = _sliced(trials, over, lacking, column, narrow) if design.by else Results(())
@@ -151,10 +155,6 @@ def _counted(e: Estimate, trials: Trials) -> Estimate:
 def _size(own: Trials, column: str, questions: int) -> tuple[int, int, int]:
     """Return how many trials a run has, how many of them are positive, and how many there should be."""
     return len(own), own.n_positive, questions * own.frame[column].n_unique()
-
-
-def _mean(e: Estimate, column: str) -> Estimate:
-    return replace(e, average="mean", slice={}, note=e.note or f"mean over the values of {column}")
 
 
 def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estimate]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import explain
 from hitmiss.metrics.counts import Counts
 from hitmiss.reports.context import Context
@@ -70,7 +69,9 @@ def _confusion(evaluation: Evaluation) -> Table | None:
     for member in evaluation.members:
         if member.trials is None or "decision" not in member.trials.frame.columns:
             continue
-        c = _decided(member.trials)
+        c = Counts.of(
+            member.trials.label, member.trials.column("decision").fill_null(FAILED).to_numpy(), member.trials.size
+        )
         lines = (
             (positive, c.tp, c.fn, c.abstained_positive, c.failed_positive),
             (negative, c.fp, c.tn, c.abstained_negative, c.failed_negative),
@@ -83,7 +84,3 @@ def _confusion(evaluation: Evaluation) -> Table | None:
     header = ("run", "in truth", f"called {positive}", f"called {negative}", "abstained", "failed")
     note = "Abstained: the detector declined to decide. Failed: its call gave no answer."
     return Table("Decisions", header, tuple(rows), 2, note=note)
-
-
-def _decided(trials: Trials) -> Counts[float]:
-    return Counts.of(trials.label, trials.column("decision").fill_null(FAILED).to_numpy(), trials.size)
