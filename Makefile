@@ -87,7 +87,7 @@ bench: $(READY)  ## measure, and write benchmarks/RESULTS.md (NAME=bootstrap for
 LOCKED := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet
 .PHONY: lock
 lock: $(READY)  ## choose the newest versions and write the locks: everything, the image, a release, the extras
-	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra plots --extra frames --extra safetensors --extra audio --extra xlsx --extra guarantee --extra attest \
+	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra plots --extra frames --extra safetensors --extra audio --extra xlsx --extra attest \
 	    $(LOCKED) --upgrade --output-file requirements.lock
 	echo 'hatchling>=1.26' | $(BIN)/uv pip compile pyproject.toml - -c requirements.lock $(LOCKED) --output-file requirements-image.lock
 	printf '%s\n' 'hatchling>=1.26' build twine 'cyclonedx-bom>=7,<8' | $(BIN)/uv pip compile - $(LOCKED) --upgrade --output-file requirements-release.lock

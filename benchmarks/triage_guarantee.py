@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -21,11 +22,13 @@ from scipy.special import logit
 from scipy.stats import norm
 
 from hitmiss.core.tally import Tally
-from hitmiss.derive.bands import Choice, by_rates, guaranteed
+from hitmiss.derive.bands import Bands, Choice, by_rates, guaranteed, judge
 from hitmiss.stats.intervals import wilson
 
 REPEATS = 2000
 SLOW = 100
+STEPS = 30
+"""Steps of the grid on which MAPIE tests pairs of thresholds."""
 TARGET = 0.05
 SIZES = (200, 500, 2000)
 SPREAD = 1.6
@@ -54,7 +57,34 @@ def choose(way: str, tally: Tally) -> Choice:
     """The pair that a way chooses."""
     if way == "empirical":
         return by_rates(tally, TARGET, TARGET)
-    return guaranteed(tally, TARGET, TARGET, 0.95, "mapie" if "MAPIE" in way else "binomial")
+    return by_mapie(tally, TARGET, TARGET) if "MAPIE" in way else guaranteed(tally, TARGET, TARGET)
+
+
+def by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float = 0.95) -> Choice:
+    """Learn-then-test with MAPIE over a grid of pairs of probabilities: of those that pass, the one with the least review."""
+    from mapie.risk_control import BinaryClassificationController, BinaryRisk
+
+    counts = [tally.positive_counts.astype(int), tally.negative_counts.astype(int)]
+    score = np.concatenate([np.repeat(tally.score, c) for c in counts])
+    grid = np.linspace(0.0, 1.0, STEPS + 1)
+    pairs = np.array([(low, high) for low in grid for high in grid if low <= high])
+    slips = BinaryRisk(lambda y, said: (y == 1) & (said == 0), lambda y, said: y == 1, higher_is_better=False)
+    flags = BinaryRisk(lambda y, said: (y == 0) & (said == 1), lambda y, said: y == 0, higher_is_better=False)
+    looks = BinaryRisk(lambda y, said: np.isnan(said), lambda y, said: np.ones_like(y, bool), higher_is_better=False)
+    controller = BinaryClassificationController(
+        lambda s, low, high: np.where(np.asarray(s) >= high, 1.0, np.where(np.asarray(s) < low, 0.0, np.nan)),
+        [slips, flags],
+        [max_slip, max_flag],
+        confidence,
+        best_predict_param_choice=looks,
+        list_predict_params=pairs,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns where no pair passes
+        best = controller.calibrate(score, np.repeat([1, 0], [c.sum() for c in counts])).best_predict_param
+    if best is None:
+        return Choice(None, "no pair passes the test")
+    return Choice(judge(tally, Bands(float(best[0]), float(best[1]))))
 
 
 def rows(repeats: int = REPEATS) -> Iterator[Row]:

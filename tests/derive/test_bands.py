@@ -8,11 +8,12 @@ from itertools import product
 import numpy as np
 import polars as pl
 import pytest
+from benchmarks.triage_guarantee import by_mapie
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.header import Header
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
@@ -146,22 +147,12 @@ def test_mapie_agrees_that_the_pair_is_safe() -> None:
     rng = np.random.default_rng(1)
     label = rng.integers(0, 2, 800)
     tally = Tally.of(label, 1 / (1 + np.exp(-rng.normal(4 * (label - 0.5), 1.5))))
-    ours, theirs = guaranteed(tally, 0.05, 0.05).point, guaranteed(tally, 0.05, 0.05, method="mapie").point
+    ours, theirs = guaranteed(tally, 0.05, 0.05).point, by_mapie(tally, 0.05, 0.05).point
     assert ours is not None and theirs is not None
     assert theirs.slip <= 0.05 and theirs.false_flag <= 0.05
     assert ours.review <= theirs.review  # exact and without a grid to pay for
-    few = guaranteed(Tally.of(label[:40], np.linspace(0, 1, 40)), 0.05, 0.05, method="mapie")
-    assert few.point is None and "none of 496 pairs" in few.reason
-    with pytest.raises(DataError, match="grid of probabilities"):
-        guaranteed(Tally.of([1, 0], [3.0, -2.0]), 0.05, 0.05, method="mapie")
-
-
-def test_without_mapie_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "mapie.risk_control", None)
-    with pytest.raises(EnvironmentFault, match=r"hitmiss\[guarantee\]"):
-        guaranteed(Tally.of([1, 0], [0.9, 0.1]), 0.05, 0.05, method="mapie")
+    few = Tally.of(label[:40], np.linspace(0, 1, 40))
+    assert by_mapie(few, 0.05, 0.05).point is None and guaranteed(few, 0.05, 0.05).point is None
 
 
 def test_verdicts_from_a_score() -> None:
@@ -194,7 +185,6 @@ def test_senseless_questions_are_refused() -> None:
         (lambda: by_cost(tally, -1, 1, 1), UsageError),
         (lambda: by_budget(tally, 1.5), UsageError),
         (lambda: guaranteed(tally, 0.0, 0.1), UsageError),
-        (lambda: guaranteed(tally, 0.1, 0.1, method="hope"), UnknownName),
         (lambda: by_rates(Tally.of([1, 1], [0.1, 0.2]), 0.1, 0.1), DataError),
     ):
         with pytest.raises(error):

@@ -20,7 +20,6 @@ from hitmiss.core.registry import find_metric
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials, stack
-from hitmiss.derive import bands
 from hitmiss.derive.operating_points import guaranteed_threshold
 from hitmiss.engine.at_prevalence import at_prevalence
 from hitmiss.engine.prepare import prepare_metric
@@ -191,11 +190,6 @@ def blind(positive: float) -> hm.Estimate:
     return hm.Estimate("recall", positive, None, None, 10)
 
 
-def mapie() -> object:
-    pytest.importorskip("mapie")
-    return bands.guaranteed(Tally.of([1, 0], [3.0, 1.0]), 0.1, 0.1, method="mapie")
-
-
 BATCHES = [(np.zeros((2, 50)), [0, 1])]
 
 CASES: Sequence[tuple[str, Case, str]] = [
@@ -229,7 +223,6 @@ CASES: Sequence[tuple[str, Case, str]] = [
         lambda: guaranteed_threshold(Tally.of([1] * 99 + [0] * 99, [0.0] * 99 + [1.0] * 99), "fpr", 0.05),
         "fpr at 0.05",
     ),
-    ("mapie-grid", mapie, "probabilities"),
     ("threshold-twice", lambda: with_frozen_threshold(Design.of(["eer"], threshold=1.0), trials(), None), "a threshold"),
     ("not-csv", tuned("test.tsv", LANGUAGES.replace(",", "\t")), "test.tsv"),
     ("lossy-write",

@@ -200,7 +200,6 @@ CASES: Sequence[tuple[str, Case]] = [
     ("table-address", "compare duckdb:x.db#t duckdb:x.db#u -m eer"),
     ("bad-address", "score duckdb:x.db -m eer"),
     ("no-labels/manifest", lambda: hm.detect(len, "manifest.csv", "out")),
-    ("mapie-verdicts", "triage verdicts.csv --choose guarantee --guarantee mapie"),
     ("no-run-column/attack", lambda: measure_attacks(trials())),
     ("no-match", "score nothing-*.csv -m eer"),
     ("bad-level", "prevalence counts.csv --sensitivity 90/100 --specificity 90/100 --level 2"),

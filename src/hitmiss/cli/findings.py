@@ -34,7 +34,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "several-runs/thresholds": Entry(ERROR, "thresholds are chosen for one run at a time", fix="give the rows of one"),
     "several-rules": Entry(ERROR, "give only one of {--thresholds?}, {--least-confidence?} and {--choose?}"),
     "no-thresholds": Entry(ERROR, "no pair of thresholds meets the target: {reason}"),
-    "mapie-verdicts": Entry(ERROR, "mapie tests thresholds of scores; of verdicts the guarantee is binomial"),
     "least-confidences": Entry(
         ERROR, "{--least-confidence?} takes one number, or one for real and one for fake; found {n_least}"
     ),

@@ -43,9 +43,6 @@ class Choosing(Spec):
     max_slip: Annotated[float, opt("For rates and guarantee: most fakes passed.", MEASURING)] = 0.05
     max_false_flag: Annotated[float, opt("For rates and guarantee: most reals flagged.", MEASURING)] = 0.05
     confidence: Annotated[float, opt("For guarantee: the confidence level.", MEASURING)] = 0.95
-    guarantee: Annotated[
-        Literal["binomial", "mapie"], opt("binomial (exact), or mapie (needs the package).", MEASURING)
-    ] = "binomial"
     costs: Annotated[
         tuple[float, ...], opt("For cost: cost of a slip, a false flag and a review.", MEASURING, takes_words=True)
     ] = ()
@@ -250,13 +247,11 @@ def _chosen_on(
 
 
 def _chosen_sureness(trials: Trials, asked: Choosing, unit: str | None) -> Answered:
-    from hitmiss.core.errors import UnknownName, UsageError
+    from hitmiss.core.errors import UnknownName
     from hitmiss.derive.bands import by_confidence
 
     if asked.choose not in ("rates", "guarantee"):
         raise UnknownName("way to choose least confidences of verdicts", str(asked.choose), ("rates", "guarantee"))
-    if asked.choose == "guarantee" and asked.guarantee != "binomial":
-        raise UsageError.of("mapie-verdicts")
     sure = asked.confidence if asked.choose == "guarantee" else None
     return by_confidence(trials, asked.max_slip, asked.max_false_flag, confidence=sure, unit=unit)
 
@@ -270,7 +265,7 @@ def _chosen(trials: Trials, asked: Choosing, unit: str | None) -> Choice:
         return bands.by_rates(tally, slip, flag)
     if way == "guarantee":
         units = bands.Units.of(trials, unit) if unit else None
-        return bands.guaranteed(tally, slip, flag, asked.confidence, asked.guarantee, units)
+        return bands.guaranteed(tally, slip, flag, asked.confidence, units)
     if way == "cost":
         if len(asked.costs) != 3:
             raise UsageError.of("no-costs")

@@ -9,30 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.design import Bands, LeastConfidence
-from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.kinds import ABSTAIN, FAILED
-from hitmiss.core.packages import need_package
 from hitmiss.core.rates import Rate
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
-
-Guarantee = Literal["binomial", "mapie"]
-GUARANTEES: Final = ("binomial", "mapie")
-STEPS: Final = 30
-"""Number of steps of the grid on which MAPIE tests pairs of thresholds."""
 
 
 @dataclass(frozen=True)
@@ -200,15 +192,13 @@ def guaranteed(
     max_slip: float,
     max_false_flag: float,
     confidence: float = 0.95,
-    method: str = "binomial",
     units: Units | None = None,
 ) -> Choice:
     """Return a pair that keeps both rates **on new data**, with this confidence over the choice of the data.
 
-    `binomial`: the slip below the (k + 1)-th lowest positive exceeds a with probability P(Bin(n, a) ≤ k), whatever the
+    The slip below the (k + 1)-th lowest positive exceeds a with probability P(Bin(n, a) ≤ k), whatever the
     distribution. The greatest k for which this is at most 1 − √confidence gives `low`; `high` is found likewise. This
-    is exact and needs no grid. `mapie`: learn-then-test over a grid of pairs of probabilities (needs the package
-    mapie). `units`: rows of one unit (frames of a video, texts of an author) are not independent, so the guarantee
+    is exact and needs no grid. `units`: rows of one unit (frames of a video, texts of an author) are not independent, so the guarantee
     counts units: a unit slips if any of its rows slips. This is exact too, and stricter than needed: if units have
     equal sizes, the share of units with a slip is at least the share of rows that slip. Reference: Wilks 1941;
     Angelopoulos et al. 2022.
@@ -221,8 +211,6 @@ def guaranteed(
         The rates that new positives may slip through, and that new negatives may be flagged.
     confidence
         The probability, over the choice of the data, with which both rates hold.
-    method
-        `binomial` or `mapie`.
     units
         Which rows belong together.
 
@@ -234,7 +222,7 @@ def guaranteed(
     Raises
     ------
     UsageError
-        For a rate or a confidence outside (0, 1), or an unknown method.
+        For a rate or a confidence outside (0, 1).
     DataError
         If the data holds one class only.
 
@@ -248,14 +236,9 @@ def guaranteed(
     for rate in (max_slip, max_false_flag, confidence):
         if not 0.0 < rate < 1.0:
             raise UsageError.of("bad-rate", rate=rate)
-    if method not in GUARANTEES:
-        raise UnknownName("kind of guarantee", method, GUARANTEES)
     if units is not None:
-        if method != "binomial":
-            raise UsageError.of("guarantee-units")
         return _by_units(tally, units, max_slip, max_false_flag, confidence)
-    chosen = _by_binomial if method == "binomial" else _by_mapie
-    return chosen(tally, max_slip, max_false_flag, confidence)
+    return _by_binomial(tally, max_slip, max_false_flag, confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -540,56 +523,6 @@ def enough(rate: float, risk: float) -> int:
     72
     """
     return math.ceil(math.log(risk) / math.log1p(-rate))
-
-
-def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float) -> Choice:
-    """Choose by learn-then-test with MAPIE over a grid of pairs: of those that pass, the one with the least review."""
-    need_package("mapie", "this guarantee", "hitmiss[guarantee]")
-    from mapie.risk_control import BinaryClassificationController, BinaryRisk
-
-    if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
-        raise DataError.of("mapie-grid")
-    score, label = _rows(tally)
-    grid = np.linspace(0.0, 1.0, STEPS + 1)
-    pairs = np.array([(low, high) for low in grid for high in grid if low <= high])
-    slips = BinaryRisk(lambda y, said: (y == 1) & (said == 0), lambda y, said: y == 1, higher_is_better=False)
-    flags = BinaryRisk(lambda y, said: (y == 0) & (said == 1), lambda y, said: y == 0, higher_is_better=False)
-    looks = BinaryRisk(lambda y, said: np.isnan(said), lambda y, said: np.ones_like(y, bool), higher_is_better=False)
-    controller = BinaryClassificationController(
-        _said,
-        [slips, flags],
-        [max_slip, max_flag],
-        confidence,
-        best_predict_param_choice=looks,
-        list_predict_params=pairs,
-    )
-    best = _quietly(lambda: controller.calibrate(score, label).best_predict_param)
-    if best is None:
-        return Choice(None, f"none of {len(pairs)} pairs passes the test; more trials or wider targets are needed")
-    bands = Bands(float(best[0]), float(best[1]), f"guarantee {confidence:g} (mapie) on this data")
-    return Choice(judge(tally, bands))
-
-
-def _said(score: object, low: float, high: float) -> Floats:
-    return np.where(np.asarray(score) >= high, 1.0, np.where(np.asarray(score) < low, 0.0, np.nan))
-
-
-def _rows(tally: Tally) -> tuple[Floats, Array]:
-    counts = [tally.positive_counts.astype(int), tally.negative_counts.astype(int)]
-    score = np.concatenate([np.repeat(tally.score, c) for c in counts])
-    return score, np.repeat([1, 0], [c.sum() for c in counts])
-
-
-T = TypeVar("T")
-
-
-def _quietly(work: Callable[[], T]) -> T:
-    """Run without the warning that MAPIE gives if no pair passes; this is reported as a reason instead."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return work()
 
 
 def halves(trials: Trials, seed: int = 0, unit: str | None = None) -> tuple[Trials, Trials]:

@@ -27,7 +27,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "no observed score guarantees {rate} at {limit:g}: the highest scores are negatives",
         fix="give another limit",
     ),
-    "guarantee-units": Entry(ERROR, "a guarantee over units is binomial", fix="leave the method out"),
     "bad-rate": Entry(ERROR, "rates and the confidence must lie between 0 and 1; found {rate}"),
     "saturated-scores": Entry(
         ERROR,
@@ -51,9 +50,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "malformed-score-model/slopes": Entry(ERROR, "{file}: {n} slopes for {n_systems} systems"),
     "bad-costs/negative": Entry(
         ERROR, "costs must be finite and not negative; found {slip}, {false_flag} and {review}"
-    ),
-    "mapie-grid": Entry(
-        ERROR, "mapie tests pairs on a grid of probabilities", fix="use method='binomial' for other scores"
     ),
     "no-fit": Entry(
         ERROR, "the affine calibration did not settle: the classes hardly overlap", fix="use {--method pav}"

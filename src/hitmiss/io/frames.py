@@ -62,7 +62,7 @@ def frame_of(source: object) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return source
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
-        return pl.DataFrame([_pandas_column(str(name), source.iloc[:, i]) for i, name in enumerate(source.columns)])
+        return _from_pandas(source)
     raise UsageError.of("bad-source", name=type(source).__name__)
 
 
@@ -103,6 +103,10 @@ def _exact(column: pl.Series) -> pl.Series:
     if is_plain_number(column.dtype) or not may_be_inexact(floats):
         return floats
     return column.cast(pl.String).fill_null("")
+
+
+def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:
+    return pl.DataFrame([_pandas_column(str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)])
 
 
 def _pandas_column(name: str, column: pd.Series) -> pl.Series:
