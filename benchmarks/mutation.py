@@ -6,7 +6,8 @@
 A seeded sample of all mutants of `stats`, `claims`, `io` and the artifacts of `core`, stratified by file: each file has mutants in
 proportion to its places, and at least one. A mutant is one comparison, operator, number, condition or `raise` that is another.
 First each test runs once, and the lines that it reaches are kept; then each mutant meets the tests that reach its line, those of
-its package and the quick ones first, until one fails or they have taken `--seconds`. A mutant that no test can tell from the
+its package and the quick ones first, until one fails or they have taken `--seconds`, in a copy of a process that has collected them
+(`mutant_nursery.py`). A mutant that no test can tell from the
 original needs an argument in `mutants_equivalent.toml`; those are counted apart.
 """
 
@@ -45,6 +46,8 @@ TESTS: Final = {
 """The tests of each package, which meet its mutants before all others."""
 CORE: Final = ("artifacts.py", "signing.py", "envelope.py", "criteria.py")
 PYTEST: Final = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not extras and not nightly")
+UNCHANGED: Final = 3
+"""What a nursery answers where a mutant is in no function."""
 SWAPS: Final = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.Add: ast.Sub, ast.Sub: ast.Add,
@@ -258,18 +261,19 @@ class Reach:
                         self.by_line[file, line].add(name)
                         self.by_file[file].add(name)
 
-    def tests(self, mutant: Mutant, seconds: float) -> list[str]:
-        """The tests that meet a mutant, in their order: about so many seconds of them."""
+    def tests(self, mutant: Mutant, seconds: float) -> list[tuple[str, float]]:
+        """The tests that meet a mutant, in their order, with what each takes: about so many seconds of them."""
         file = str(Path(mutant.file).relative_to("src/hitmiss"))
         near = {t for line in range(mutant.line, mutant.last + 1) for t in self.by_line[file, line]}
         names = near if near and mutant.is_inside else self.by_file[file]
         own = TESTS[Path(file).parts[0]]
         order = sorted(names, key=lambda t: (not t.startswith(own), self.seconds[t], t))
-        taken, total = [], 0.0
+        taken: list[tuple[str, float]] = []
+        total = 0.0
         for name in order:
             if taken and total + self.seconds[name] > seconds:
                 continue
-            taken.append(name)
+            taken.append((name, self.seconds[name]))
             total += self.seconds[name]
         return taken
 
@@ -277,30 +281,81 @@ class Reach:
 # --- the mutants -----------------------------------------------------------------------------------------------------
 
 
-def tried(place: Path, mutant: Mutant, tests: list[str], seconds: float) -> dict[str, Any]:
+class Nursery:
+    """A process that has collected the tests; a copy of it meets each mutant (`mutant_nursery.py`)."""
+
+    def __init__(self, place: Path, tests: set[str]) -> None:
+        self.place = place
+        jobs, self._to = os.pipe()
+        self._from, answers = os.pipe()
+        env = environment(place, JOBS=str(jobs), ANSWERS=str(answers))
+        env["PYTHONPATH"] += f"{os.pathsep}{place / 'benchmarks'}"
+        words = [sys.executable, *PYTEST, "-p", "mutant_nursery", *sorted({name.partition("::")[0] for name in tests})]
+        self._process = subprocess.Popen(
+            words, cwd=place, env=env, pass_fds=(jobs, answers), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        os.close(jobs)
+        os.close(answers)
+        self._jobs, self._answers = os.fdopen(self._to, "w"), os.fdopen(self._from)
+        self.began: list[str] = json.loads(self._answers.readline())["began"]
+
+    def __call__(self, mutant: Mutant, tests: list[tuple[str, float]]) -> dict[str, Any]:
+        """How a mutant ends whose file is written."""
+        path = str(self.place / mutant.file)
+        job = {"path": path, "text": mutant.text, "line": mutant.line, "tests": tests}
+        print(json.dumps(job), file=self._jobs, flush=True)
+        answer: dict[str, Any] = json.loads(self._answers.readline())
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._jobs.close()
+        self._process.wait()
+
+
+def nursery_of(place: Path, tests: set[str]) -> Nursery:
+    """A process that may be copied: without the files of tests that begin workers as they are collected."""
+    while True:
+        nursery = Nursery(place, tests)
+        if not nursery.began:
+            return nursery
+        nursery.close()
+        tests = {name for name in tests if name.partition("::")[0] not in nursery.began}
+
+
+def tried(nursery: Nursery, mutant: Mutant, tests: list[tuple[str, float]]) -> dict[str, Any]:
     """What the tests say to a mutant: the row that is kept."""
-    target = place / mutant.file
+    target = nursery.place / mutant.file
     original = target.read_bytes()
     began = time.monotonic()
-    listed = place / "tests_of_mutant.txt"
-    listed.write_text("\n".join(tests) + "\n", encoding="utf-8")
     try:
         target.write_text(mutant.text, encoding="utf-8")
         forget(target)
-        words = [sys.executable, *PYTEST, "-x", "--no-header", "-rfE", "--tb=no", f"@{listed.name}"]
-        limit = 4 * seconds + 120
-        done = subprocess.run(
-            words, cwd=place, env=environment(place), capture_output=True, text=True, timeout=limit, check=False
-        )
-        result = "survived" if done.returncode in (0, 5) or not tests else "killed"
-        said = next((x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))), "")
-    except subprocess.TimeoutExpired:
-        result, said = "killed", "it did not end"
+        answer = nursery(mutant, tests) if mutant.is_inside else {"code": UNCHANGED}
+        if answer["code"] == UNCHANGED:
+            answer = alone(nursery.place, tests)
     finally:
         target.write_bytes(original)
         forget(target)
+    result = "killed" if answer["code"] else "survived"
     row = {"key": mutant.key, "file": mutant.file, "line": mutant.line, "what": mutant.what, "result": result}
-    return {**row, "by": said[:160], "tests": len(tests), "seconds": round(time.monotonic() - began, 1)}
+    return {**row, "by": answer["by"], "tests": len(tests), "seconds": round(time.monotonic() - began, 1)}
+
+
+def alone(place: Path, tests: list[tuple[str, float]]) -> dict[str, Any]:
+    """How a mutant ends that changes what happens when its file is imported: a process that imports it anew."""
+    listed = place / "tests_of_mutant.txt"
+    listed.write_text("\n".join(name for name, _ in tests) + "\n", encoding="utf-8")
+    words = [sys.executable, *PYTEST, "-x", "--no-header", "-rfE", "--tb=no", f"@{listed.name}"]
+    limit = 4 * sum(seconds for _, seconds in tests) + 600
+    try:
+        done = subprocess.run(
+            words, cwd=place, env=environment(place), capture_output=True, text=True, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"code": 1, "by": "it did not end"}
+    said = next((x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))), "")
+    return {"code": 0 if done.returncode in (0, 5) or not tests else 1, "by": said[:160]}
 
 
 def forget(path: Path) -> None:
@@ -320,31 +375,39 @@ def measure(asked: argparse.Namespace, drawn: list[Mutant]) -> None:
         for place in pool.map(lambda n: copied(Path(folder, f"w{n}")), range(asked.workers)):
             places.put(place)
 
-        def with_place(work: Any, *words: Any) -> Any:
+        def in_turn(free: queue.Queue[Any], work: Any, *words: Any) -> Any:
             if time.monotonic() > end:
                 return None
-            place = places.get()
+            place = free.get()
             try:
                 return work(place, *words)
             finally:
-                places.put(place)
+                free.put(place)
 
         names = {store / f"{name.replace('/', '+')}.json": name for name in test_files(asked.tests)}
         left = [(name, out) for out, name in names.items() if not out.exists()]
-        ready = [pool.submit(with_place, reached, name, out, 900.0) for name, out in left]
+        ready = [pool.submit(in_turn, places, reached, name, out, 900.0) for name, out in left]
         concurrent.futures.wait(ready)
         missing = [name for out, name in names.items() if not out.exists()]
         if missing:
             print(f"{len(missing)} of {len(names)} files of tests are left; run again to go on")
             return
         reach = Reach(store)
-        todo = [m for m in drawn if m.key not in kept]
-        running = [pool.submit(with_place, tried, m, reach.tests(m, asked.seconds), asked.seconds) for m in todo]
+        todo = [(m, reach.tests(m, asked.seconds)) for m in drawn if m.key not in kept]
+        wanted = {name for _, tests in todo for name, _ in tests}
+        if not wanted:
+            return
+        nurseries: queue.Queue[Nursery] = queue.Queue()
+        for nursery in pool.map(lambda _: nursery_of(places.get(), wanted), range(asked.workers)):
+            nurseries.put(nursery)
+        running = [pool.submit(in_turn, nurseries, tried, m, tests) for m, tests in todo]
         with Path(asked.out).open("a", encoding="utf-8") as file:
             for one in concurrent.futures.as_completed(running):
                 if (row := one.result()) is not None:
                     file.write(json.dumps(row) + "\n")
                     file.flush()
+        while not nurseries.empty():
+            nurseries.get().close()
 
 
 def rows(path: str) -> list[dict[str, Any]]:
