@@ -331,13 +331,13 @@ def tried(nursery: Nursery, mutant: Mutant, tests: list[tuple[str, float]]) -> d
     try:
         target.write_text(mutant.text, encoding="utf-8")
         forget(target)
-        answer = nursery(mutant, tests) if mutant.is_inside else {"code": UNCHANGED}
-        if answer["code"] == UNCHANGED:
+        answer = nursery(mutant, tests) if mutant.is_inside and tests else {"code": UNCHANGED, "by": ""}
+        if answer["code"] == UNCHANGED and tests:
             answer = alone(nursery.place, tests)
     finally:
         target.write_bytes(original)
         forget(target)
-    result = "killed" if answer["code"] else "survived"
+    result = "survived" if answer["code"] == 0 or not tests else "killed"
     row = {"key": mutant.key, "file": mutant.file, "line": mutant.line, "what": mutant.what, "result": result}
     return {**row, "by": answer["by"], "tests": len(tests), "seconds": round(time.monotonic() - began, 1)}
 
@@ -355,7 +355,7 @@ def alone(place: Path, tests: list[tuple[str, float]]) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"code": 1, "by": "it did not end"}
     said = next((x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR"))), "")
-    return {"code": 0 if done.returncode in (0, 5) or not tests else 1, "by": said[:160]}
+    return {"code": 0 if done.returncode in (0, 5) else 1, "by": said[:160]}
 
 
 def forget(path: Path) -> None:

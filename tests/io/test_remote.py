@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -40,6 +41,17 @@ class Server(SimpleHTTPRequestHandler):
             self.send_header("Content-Length", "1000")
             self.end_headers()
             self.wfile.write(b"item,label,score\na,bonafide,1\n")
+        elif "/dripping" in self.path:
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):  # until the reader goes away
+                while True:
+                    self.wfile.write(b"i")
+                    time.sleep(0.5)
+        elif "/silent" in self.path:
+            self.send_response(200)
+            self.end_headers()
+            self.connection.recv(1)  # until the reader goes away
         else:
             super().do_GET()
 
@@ -133,6 +145,31 @@ def test_what_goes_wrong_is_one_sentence_without_secrets(
             list(remote_pieces(address.format(web=web, secret=SECRET, closed=port)))
     assert caught.value.code == code and caught.value.__cause__ is None
     assert f"={SECRET}" not in str(caught.value) and f":{SECRET}" not in str(caught.value)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "why"), [("dripping", "bytes came in 6"), ("silent", "TimeoutError")])
+@pytest.mark.parametrize("how", [(), ("--stream",)])
+def test_a_server_that_sends_next_to_nothing_is_given_up(name: str, why: str, how: tuple[str, ...], web: str) -> None:
+    words = [sys.executable, "-m", "hitmiss", "score", f"{web}/{name}.csv?token={SECRET}", "-m", "eer", *how]
+    began = time.monotonic()
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 5 and why in done.stderr and SECRET not in done.stderr, done.stderr
+    assert time.monotonic() - began < 90
+
+
+def test_a_fetched_file_leaves_room_on_the_disk(web: str, tmp_path: Path) -> None:
+    """A disk that has less room than must stay free, in a file system of the command's own."""
+    small = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=100m none {tmp_path} && exec "$@"', "sh"]
+    may = subprocess.run([*small, "true"], capture_output=True, text=True, check=False)
+    if may.returncode:
+        pytest.skip(f"no file systems of our own here: {may.stderr.strip()}")
+    asked = ["score", f"{web}/t.csv?token={SECRET}", "-m", "eer", "--stream", "--scratch", str(tmp_path)]
+    done = subprocess.run(
+        [*small, sys.executable, "-m", "hitmiss", *asked], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 5, done.stderr
+    assert "t.csv is larger than" in done.stderr and "--scratch" in done.stderr and SECRET not in done.stderr
 
 
 def test_fetched_files_are_gone_afterwards(web: str, tmp_path: Path) -> None:

@@ -202,11 +202,12 @@ class Trials:
             frame = with_target(frame, header.positive)
         texts = ["item", "target", *header.runs, *header.slices]
         numbers = (*header.numbers, *([header.weight] if header.weight is not None else []))
-        missing = [c for c in ("label", *texts, *numbers) if c not in frame.columns]
+        kinds = frame.schema  # made anew each time that it is asked for
+        missing = [c for c in ("label", *texts, *numbers) if c not in kinds]
         if missing:
             raise UsageError.of("missing-column/trials", user_name=user_name(missing[0]), columns=frame.columns)
         kept = (pl.String, pl.Categorical) if keeps_codes else (pl.String,)
-        others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] not in kept]
+        others = [frame[c].cast(pl.String) for c in texts if kinds[c] not in kept]
         key = ("item", "target", *header.runs)
         trials = cls(frame.with_columns(*others) if others else frame, header, unique_over=key)
         if not is_unique:

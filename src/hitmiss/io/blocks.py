@@ -72,14 +72,16 @@ def fetch_head(path: str | Path, ledger: Diagnostics) -> SourceBytes:
         return SourceBytes(name, "", b"", "parquet")
     with HashingFile(path) as meter, unpacked(meter, path) as text:
         try:
-            head = text.read(PEEK_BYTES).removeprefix(codecs.BOM_UTF8)
+            head = text.read(PEEK_BYTES)
+            while head.count(b"\n") < 2 and len(head) < LONGEST_LINE and (more := text.read(len(head))):
+                head += more  # names of many columns are longer
+            is_whole = len(head) < PEEK_BYTES or not text.read(1)
+            head = head.removeprefix(codecs.BOM_UTF8)
         except (OSError, EOFError, zlib.error) as error:
             raise damaged_gzip(name, error, ledger) from None
     if head.startswith(UTF16):
         raise ledger.stop("unreadable-encoding/utf16", [Place(name)])
-    lines = (
-        head if len(head) < PEEK_BYTES - len(codecs.BOM_UTF8) or b"\n" not in head else head[: head.rindex(b"\n") + 1]
-    )
+    lines = head if is_whole or b"\n" not in head else head[: head.rindex(b"\n") + 1]
     refuse_empty(lines, name, ledger)
     return SourceBytes(name, "", one_line_end(check_utf8(lines, name, 0, ledger), name, ledger), "utf-8")
 

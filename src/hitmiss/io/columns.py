@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -98,11 +99,11 @@ def resolve(
             at = None  # an object, whose fields are named by their paths
         if at is not None:
             found[ours] = at
-    taken = set(found.values())
+    taken, theirs = set(found.values()), {*names}
     for at, name in enumerate(names):
         if at not in taken:
             ours = EXTRAS.get(plain(name), name)
-            ours = ours if ours not in found and ours not in names else name
+            ours = ours if ours not in found and ours not in theirs else name
             found[ours if is_settled else _kept(ours, found)] = at
     return found
 
@@ -269,20 +270,20 @@ class Match:
         if options.decimal_sign != ".":
             return {}
         asked = {*options.rename, *(self.own(name) for name in options.where)}
-        used = list(self.picks.values())  # a column with two roles, as --group label, is text in one of them
-        asked |= {name for name, at in self.picks.items() if used.count(at) > 1}
+        used = Counter(self.picks.values())  # a column with two roles, as --group label, is text in one of them
+        asked |= {name for name, at in self.picks.items() if used[at] > 1}
         return {name: kind for name, kind in known.items() if name in self.picks and name not in asked}
 
     def words(self, first: Sequence[Row], options: ReadSpec) -> Kinds:
         """Return the columns of words, as labels and codecs, that are better parsed as codes: their first rows repeat."""
-        used = list(self.picks.values())
+        used = Counter(self.picks.values())
         own = {"label", *(name for name in self.slices if not may_name_runs(name))}
         own -= {*options.runs, *options.itself, prefixed("target")}
         rows = first[self.has_header :]
         return {
             name: pl.Categorical
             for name, at in self.picks.items()
-            if name in own and used.count(at) == 1 and 2 * len({row[at] for row in rows if at < len(row)}) < len(rows)
+            if name in own and used[at] == 1 and 2 * len({row[at] for row in rows if at < len(row)}) < len(rows)
         }
 
 
@@ -389,7 +390,7 @@ def _with_shares(shape: SourceHead, options: ReadSpec) -> ReadSpec:
 
 def refuse_twins(names: Sequence[str], file: str, ledger: Diagnostics) -> None:
     """Stop if two columns have the same name."""
-    twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
+    twice = [name for name, n in Counter(names).items() if n > 1 and name.strip()]
     if twice:
         raise ledger.stop("ambiguous-column/twins", [Place(file, 1, twice[0])], name=quoted(twice[0]))
 

@@ -43,6 +43,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "the column {column_name} holds bytes that are not UTF-8 text", fix="write it as text"
     ),
     "missing-file/refused": Entry(ERROR, "{address} {what}"),
+    "scratch-full": Entry(
+        ERROR,
+        "{what} is larger than what {folder} has room for: {free} MiB are left free",
+        fix="name another folder with --scratch, or fetch a part of it",
+    ),
     "unreachable": Entry(ERROR, "{address} cannot be reached ({why})"),
     "no-match": Entry(ERROR, "no file matches {pattern!r}"),
     "remote-file": Entry(

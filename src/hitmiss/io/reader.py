@@ -550,7 +550,8 @@ def _trials(frame: pl.DataFrame, header: Header, visit: ReadState) -> Trials:
     note_oddities(frame, header, ledger)
     weight, kind = visit.weight, visit.options.weight_kind
     known = (*FIXED, *header.runs, *header.slices, *header.numbers, weight)
-    ordered = [name for name in known if name in frame.columns]
+    there = {*frame.columns}
+    ordered = [name for name in known if name in there]
     header = replace(header, notes=tuple(dict.fromkeys(ledger.notes)), choices=tuple(ledger.choices))
     keeps_codes = visit.needed is not None and bool(header.sources)  # without files, the texts are hashed
     # Not `select`, which would copy columns that are divided into different chunks.

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,10 @@ from hitmiss.io.addresses import STORES, WEB, address_shown, is_remote, name_of
 DOWNLOAD_PIECE: Final = 4 * 2**20
 SILENT_SECONDS: Final = 30
 """How long a server may be silent."""
+SLOW_SECONDS, LEAST_BYTES = 60, 2**14
+"""A server that sends fewer bytes in this time is given up."""
+LEAST_FREE: Final = 2**28
+"""What a fetched file leaves free of a disk, in bytes."""
 
 
 def addresses_in(pattern: str) -> list[str]:
@@ -84,7 +89,13 @@ def _copied(source: object, folder: Path) -> object:
     path = folder / (name_of(str(source)) if is_remote(source) else Path(str(source)).name)
     with path.open("wb") as file:
         if is_remote(source):
-            file.writelines(remote_pieces(str(source)))
+            for piece in remote_pieces(str(source)):
+                if shutil.disk_usage(folder).free - len(piece) < LEAST_FREE:
+                    what = name_of(str(source))
+                    raise EnvironmentFault.of(
+                        "scratch-full", what=what, free=LEAST_FREE >> 20, folder=folder.parent.parent
+                    )
+                file.write(piece)
         else:
             with Path(str(source)).open("rb") as pipe:
                 shutil.copyfileobj(pipe, file)
@@ -107,9 +118,14 @@ def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:
     request = urllib.request.Request(address, headers={"User-Agent": f"hitmiss/{__version__}"})
     with urllib.request.urlopen(request, timeout=SILENT_SECONDS) as answer:
         length, done = answer.headers.get("Content-Length"), 0
-        while piece := answer.read(DOWNLOAD_PIECE):
+        began, before = time.monotonic(), 0
+        while piece := answer.read1(DOWNLOAD_PIECE):  # what has come, not what is still to come
             done += len(piece)
             yield piece
+            if (now := time.monotonic()) - began > SLOW_SECONDS:
+                if done - before < LEAST_BYTES:
+                    raise _unreachable(address, f"{done - before} bytes came in {now - began:.0f} s")
+                began, before = now, done
     # when reading in pieces, Python does not notice a truncated response
     if length is not None and done != int(length):
         raise DataError.of("cut-short", address=address_shown(address), done=done, length=length)

@@ -261,9 +261,12 @@ def _cut(line: str) -> list[str]:
 
 
 def sample_lines(data: bytes) -> list[str]:
-    head = data[:SAMPLE_BYTES].decode("utf-8", "ignore")
+    size = SAMPLE_BYTES
+    while data[:size].count(b"\n") < 2 and size < len(data):  # names of many columns are longer
+        size *= 4
+    head = data[:size].decode("utf-8", "ignore")
     lines = head.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    whole = lines[:-1] if len(data) > SAMPLE_BYTES and len(lines) > 1 else lines
+    whole = lines[:-1] if len(data) > size and len(lines) > 1 else lines
     return list(islice((line for line in whole if line.strip(" ")), SAMPLE_ROWS))
 
 
