@@ -95,6 +95,29 @@ def test_a_report_and_a_gate_follow(
     assert run(["score", b, "--require", "accuracy >= 0.9"]) == 1
 
 
+def test_a_gate_takes_logs_as_the_run_and_as_its_baseline(
+    pair: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, a, b = pair
+    limit = ["--max-regression", "accuracy=0.02", "--json"]
+    assert run(["gate", a, "--baseline", b, *limit]) == 0
+    assert run(["gate", b, "--baseline", a, *limit]) == 1, capsys.readouterr().err
+    assert run(["gate", b, "--fail-if", "accuracy < 0.75"]) == 1
+    assert run(["gate", a, "--fail-if", "accuracy < 0.75"]) == 0
+
+
+def test_a_gate_over_epochs_draws_items(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    grades = {f"i{k}": [float(k % 4 > 0), float(k % 4 > 1)] for k in range(40)}
+    a = inspect_json(tmp_path / "a.json", grades)
+    b = inspect_json(
+        tmp_path / "b.json", {name: [own[0] * (i % 3 > 0), own[1]] for i, (name, own) in enumerate(grades.items())}
+    )
+    [row] = compared(str(a), str(b), capsys)["differences"]
+    assert run(["gate", str(b), "--baseline", str(a), "--max-regression", "mean accuracy=0.02", "--json"]) == 1
+    [check] = json.loads(capsys.readouterr().out)["checks"]
+    assert (check["low"], check["high"]) == pytest.approx((-row["high"], -row["low"]))
+
+
 def garak_report(path: Path, hits: list[list[float | None]], probe: str = "dan.Dan_11_0") -> None:
     """A report with the entries that garak 0.17 writes: each attempt before and after it was judged, then the sum."""
     setup = {

@@ -24,6 +24,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS
 from hitmiss.evaluation.protocol import Protocol, read_trials
 from hitmiss.io.addresses import source_shown
+from hitmiss.io.logs.opening import find_tool
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
 
@@ -121,6 +122,8 @@ def is_results(path: str | Path) -> bool:
 def open_source(text: str, key: str | None, protocol: Protocol | None, spec: ReadSpec) -> Results | Trials:
     """Read a run that is given as results (a file, or a folder with `results.json`) or as what `score` reads."""
     path = Path(text)
+    if find_tool(path) is not None:
+        return open_run(text, key, protocol, spec)
     if (path / "results.json").is_file():
         path /= "results.json"
     elif path.is_dir() and not (path / "manifest.json").is_file():

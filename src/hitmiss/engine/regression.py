@@ -133,7 +133,7 @@ def change(e: Estimate, base: Estimate, by: Evidence = NUMBERS) -> Change:
     """Return the change from the baseline's number to this one; both must be defined."""
     assert e.value is not None and base.value is not None
     sign = 1.0 if e.best == "low" else -1.0
-    row = _row(e, by.paired)
+    row = _row(e, base, by.paired)
     if row is not None and row.low is not None and row.high is not None:
         return _turned(e.value - base.value, row.low, row.high, sign, by.how("paired"))
     if row is not None and row.verdict == IDENTICAL:
@@ -153,11 +153,22 @@ def _turned(delta: float, low: float, high: float, sign: float, how: str) -> Cha
     return Change(sign * delta, ends[0], ends[1], how)
 
 
-def _row(e: Estimate, paired: Comparison | None) -> Difference | None:
-    """Return the row of a comparison for the same metric, slice and average."""
-    cell = {**e.run, **e.slice}
-    same = [d for d in paired or () if d.metric == e.metric and d.average == e.average and dict(d.slice) == cell]
+def _row(e: Estimate, base: Estimate, paired: Comparison | None) -> Difference | None:
+    """Return the row of a comparison for the same metric, slice and average.
+
+    Two files with a run each, of other names (two models), and repeated answers are compared as one pair: that row is
+    taken if it is about the same two numbers.
+    """
+    own = [d for d in paired or () if d.metric == e.metric]
+    same = [d for d in own if d.average == e.average and dict(d.slice) == {**e.run, **e.slice}]
+    if not same and e.average in (None, "mean"):
+        same = [d for d in own if d.average is None and dict(d.slice) == dict(e.slice) and _is_about(d, base, e)]
     return same[0] if len(same) == 1 else None
+
+
+def _is_about(row: Difference, base: Estimate, e: Estimate) -> bool:
+    sides = ((row.a, base.value), (row.b, e.value))
+    return all(x is not None and y is not None and math.isclose(x, y, abs_tol=NEARLY) for x, y in sides)
 
 
 _REGRESSION: Final = re.compile(rf"\s*{_TARGET}\s*=\s*{_NUMBER}\s*")
@@ -225,7 +236,7 @@ def _regressed(rule: Regression, e: Estimate, base: Estimate, by: Evidence) -> C
     decide = POINT if by.is_auto and found.low is None else by.decide
     reason = f"{base.value:.6g} → {e.value:.6g}, {found.reason(rule.allowed, decide)}"
     passed = found.passes(rule.allowed, decide)
-    pair = _row(e, by.paired)
+    pair = _row(e, base, by.paired)
     row = replace(row, value=found.worse, passed=passed, reason=reason, low=found.low, high=found.high)
     if decide != SHOWN or pair is None or pair.mdd is None:
         return row
