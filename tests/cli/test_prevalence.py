@@ -66,6 +66,17 @@ def test_the_rates_of_results(tmp_path: Path) -> None:
     assert stored["sensitivity"]["value"] == rates.sensitivity.value and "digest" in stored
 
 
+def test_garak_reads_the_rates(tmp_path: Path) -> None:
+    """Under a detector's name the file has the form in which garak looks rates up (`garak/analyze/detector_metrics.py`)."""
+    words = ["120/1000", "--sensitivity", "180/200", "--specificity", "380/400", "--rates", tmp_path / "r.json"]
+    assert run("prevalence", *words, "--name", "dan.DAN") == 0
+    found = json.loads((tmp_path / "r.json").read_text())["results"]["dan.DAN"]["metrics"]
+    low, high = wilson(180, 200)
+    assert (found["hit_sensitivity"], found["hit_specificity"]) == (0.9, 0.95)
+    assert (found["hit_sensitivity_low"], found["hit_sensitivity_high"]) == pytest.approx((low, high))
+    assert run("prevalence", "1/10", "--sensitivity", "1/2", "--specificity", "1/2", "--name", "dan.DAN") == 2
+
+
 def test_the_effective_size_undoes_the_interval() -> None:
     """An interval of so many independent items gives that number back."""
     for n in (20, 300, 5000):

@@ -65,6 +65,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "{--missing_language?} is about files named after languages; here a column names them"
     ),
     "job-cannot-run": Entry(ERROR, "the job {step_name} cannot run here: {advice}"),
+    "name-unused": Entry(ERROR, "{--name?} is the detector's name in the file of {--rates}", fix="add {--rates FILE}"),
     "one-rate": Entry(ERROR, "{--sensitivity?} and {--specificity?} go together"),
     "rates-twice": Entry(
         ERROR, "{--detector?} states the rates", fix="leave {--sensitivity?} and {--specificity?} out"

@@ -32,6 +32,9 @@ def prevalence(
     rates: Annotated[
         str | None, opt("Write the detector's rates with their intervals (JSON) here.", WRITING, metavar="FILE")
     ] = None,
+    name: Annotated[
+        str | None, opt("With --rates: the detector's name in garak, as dan.DAN.", WRITING, metavar="DETECTOR")
+    ] = None,
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Correct the share of flagged items for the detector's own errors, with an interval that carries all uncertainty.
@@ -60,10 +63,12 @@ def prevalence(
     if not 0 < level < 1:
         raise UsageError.of("bad-level", level=level)
     found = measure_prevalence(read_counts(counts), known, level)
+    if name is not None and rates is None:
+        raise UsageError.of("name-unused")
     if rates is not None:
         if known is None:
             raise UsageError.of("no-rates/option")
-        artifacts.write(rates, known.to_json() + "\n")
+        artifacts.write(rates, known.to_json(name) + "\n")
         printing.note(f"wrote {rates}")
     if json:
         printing.out_json({"level": level, "rows": [one.to_dict() for one in found]})

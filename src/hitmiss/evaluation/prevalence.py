@@ -47,10 +47,26 @@ class DetectorRates:
     specificity: KnownRate
     source: str = ""
 
-    def to_json(self) -> str:
-        """Return the sealed JSON form."""
+    def to_json(self, name: str | None = None) -> str:
+        """Return the sealed JSON form; under a detector's `name` garak reads its rates in it, too.
+
+        garak takes the file `detectors_eval/detector_metrics_summary.json` in its data folder: `results`, by detector.
+        """
         document = {"schema": 1, "kind": "detector rates", **asdict(self)}
+        if name is not None:
+            document["results"] = {
+                name: {
+                    "metrics": {
+                        **_metrics(self.sensitivity, "hit_sensitivity"),
+                        **_metrics(self.specificity, "hit_specificity"),
+                    }
+                }
+            }
         return json.dumps(artifacts.sealed(document), indent=1, allow_nan=False)
+
+
+def _metrics(rate: KnownRate, name: str) -> dict[str, float | None]:
+    return {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high, f"{name}_n": rate.n}
 
 
 @dataclass(frozen=True)
