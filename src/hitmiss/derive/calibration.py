@@ -7,13 +7,14 @@ from typing import Final, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.isotonic import rising_share
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally, check_trials
 from hitmiss.core.trials import Trials
+from hitmiss.stats.logistic import minimise_log_loss
 
 Method = Literal["affine", "pav"]
 METHODS: Final = ("affine", "pav")
@@ -167,30 +168,13 @@ def fit_pav(
 
 
 def fit_weights(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_odds: float) -> Floats:
-    """Minimise the class-weighted logistic loss of x @ slopes + offset by Newton steps that never increase the loss.
-
-    Returns the slopes, one per column of x, and the offset.
-    """
-    design = np.column_stack([x, np.ones(len(x))])
-
-    def loss(theta: Floats) -> float:
-        z = design @ theta + prior_log_odds
-        return float(shares @ np.logaddexp(0.0, np.where(positive, -z, z)))
-
-    theta = np.zeros(design.shape[1])
-    for _ in range(200):
-        p = expit(design @ theta + prior_log_odds)
-        gradient = design.T @ (shares * (p - positive))
-        curvature = design.T @ (design * (shares * p * (1 - p))[:, None])
-        step = np.linalg.solve(curvature, gradient)
-        gain = float(gradient @ step)
-        if gain < 1e-14:  # so near that the next step removes the rest
-            return np.asarray(theta - step)
-        here, length = loss(theta), 1.0
-        while loss(theta - length * step) > here - 1e-4 * length * gain and length > 1e-10:
-            length /= 2
-        theta = theta - length * step
-    raise DataError.of("no-fit")
+    """Return the slopes, one per column of x, and the offset with the least class-weighted logistic loss."""
+    found, is_settled = minimise_log_loss(
+        np.column_stack([x, np.ones(len(x))]), positive, shares, offset=prior_log_odds
+    )
+    if not is_settled:
+        raise DataError.of("no-fit")
+    return found
 
 
 def check_fit(

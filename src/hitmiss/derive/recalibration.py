@@ -19,6 +19,7 @@ from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_trials
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
+from hitmiss.stats.logistic import minimise_log_loss
 
 Column = Literal["confidence", "score"]
 EDGE: Final = 1e-6
@@ -78,29 +79,9 @@ def fit_platt(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = Non
     if values.min() == values.max():
         return Platt(0.0, float(logit(np.average(target, weights=weights))))
     centre, spread = float(values.mean()), float(values.std())
-    slope, offset = _newton(np.stack([(values - centre) / spread, np.ones_like(values)], axis=1), target, weights)
+    design = np.stack([(values - centre) / spread, np.ones_like(values)], axis=1)
+    (slope, offset), _ = minimise_log_loss(design, target, weights)
     return Platt(float(slope / spread), float(offset - slope * centre / spread))
-
-
-def _newton(design: Floats, target: Floats, weights: Floats) -> Floats:
-    """Minimise the weighted log loss of expit(design @ theta) by Newton steps that never increase the loss."""
-
-    def loss(theta: Floats) -> float:
-        z = design @ theta
-        return float(weights @ (np.logaddexp(0.0, z) - target * z))
-
-    theta = np.zeros(design.shape[1])
-    for _ in range(100):
-        p = expit(design @ theta)
-        gradient = design.T @ (weights * (p - target))
-        step = np.linalg.solve(design.T @ (design * (weights * p * (1 - p))[:, None]), gradient)
-        if float(gradient @ step) < 1e-20 * weights.sum():
-            return np.asarray(theta - step)
-        length = 1.0
-        while loss(theta - length * step) > loss(theta) and length > 1e-9:
-            length /= 2
-        theta = theta - length * step
-    return theta
 
 
 def fit_temperature(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Temperature:
