@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,9 @@ def test_a_report_opens_the_transcript_of_an_answer(logs: dict, capsys: pytest.C
     ]
     assert [r for r in wrong if r["prediction"] != "uncertain"], "the stand-in errs"
     assert "<summary>transcript</summary>" in html and "→ metadata()" in html
+    [failed] = [r for r in rows_of(logs["folder"] / "r.jsonl") if "error" in r]
+    shown = html[html.index("no answer") :]
+    assert failed["id"] in shown and escape(failed["error"]) in shown and "← metadata:" in shown
 
 
 def test_models_are_asked_by_turns(pictures: Path, tmp_path: Path) -> None:

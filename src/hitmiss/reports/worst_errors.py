@@ -24,6 +24,8 @@ from hitmiss.reports.remaking import Row
 
 LONGEST_TEXT: Final = 600
 """Characters of a text that are shown; a longer text is cut and marked."""
+LONGEST_TRANSCRIPT: Final = 6000
+"""Characters of what was said before an answer."""
 TEXTS: Final = ("text", "comment_text", "comment", "sentence", "transcript")
 SHOWN_SLICES: Final = 4
 MOST_REFUSALS: Final = 5
@@ -86,11 +88,13 @@ class WorstErrors:
     misses: tuple[Sample, ...]
     left_out: int = 0
     notes: tuple[str, ...] = ()
+    unanswered: tuple[Sample, ...] = ()
+    """Trials about which a model was asked and gave no answer that counts: the call failed, or it was not understood."""
 
     @property
     def samples(self) -> tuple[Sample, ...]:
         """All samples."""
-        return (*self.false_alarms, *self.misses)
+        return (*self.false_alarms, *self.misses, *self.unanswered)
 
     @property
     def n_bytes(self) -> int:
@@ -146,24 +150,30 @@ def worst_errors(
         rule = "No decision was made, so these are the most misleading scores"
         if any(w.threshold is not None for w in sources):
             rule += " of the trials that are wrong at the threshold of each run's equal error rate"
-    ranked = [_ranked(w) for w in sources]
-    if all(frame is None for frame in ranked):
+    ranked, silent = [_ranked(w) for w in sources], [_unanswered(w) for w in sources]
+    if all(frame is None for frame in ranked) and all(frame is None for frame in silent):
         return WorstErrors(sources[0].run, "There is no score to order them by", titles, (), ())
-    kinds: Kinds = ([], [])
-    for label in (0, 1):
-        own = [_worst(frame, label, most) if frame is not None else [] for frame in ranked]
+    kinds: Kinds = ([], [], [])
+    found_by_kind = [
+        *([_worst(f, label, most) if f is not None else [] for f in ranked] for label in (0, 1)),
+        [
+            f.unique("item", keep="first", maintain_order=True).head(most).to_dicts() if f is not None else []
+            for f in silent
+        ],
+    ]
+    for kind, own in enumerate(found_by_kind):
         chosen = dict.fromkeys(str(row["item"]) for turn in zip_longest(*own) for row in turn if row is not None)
         pairs = sorted(zip(sources, own, strict=True), key=lambda pair: pair[0].finder is not None)
         rows = {str(row["item"]): (w, row) for w, found in pairs for row in found}  # prefer a run that has files
         said = _said_of(sources, list(chosen), texts) if len(sources) > 1 or decided else {}
         for item in chosen:
             source, row = rows[item]
-            kinds[label].append((_sample(source, row, texts, said.get(item, ())), {**row, ":run": source.run}))
+            kinds[kind].append((_sample(source, row, texts, said.get(item, ())), {**row, ":run": source.run}))
     finders = {w.run: w.finder for w in sources if w.finder is not None} if texts else {}
     found = within(
         WorstErrors(sources[0].run, rule, titles, (), ()), kinds, budget, _FinderByRun(finders) if finders else None
     )
-    if not any(kinds):
+    if not any(kinds[:2]):
         found = replace(found, rule="No trial is answered wrongly")
     return replace(found, run="") if len(sources) > 1 else found
 
@@ -182,6 +192,15 @@ def _ranked(source: RunEvidence) -> pl.DataFrame | None:
         pl.col(order) if order == "confidence" else pl.when(pl.col("label") == 0).then(order).otherwise(-pl.col(order))
     )
     return frame.with_columns(towards.alias(":misled")).drop_nulls(":misled")
+
+
+def _unanswered(source: RunEvidence) -> pl.DataFrame | None:
+    """Return the rows in which a model gave no answer that counts; None if it does not say why it answers as it does."""
+    frame = source.trials.frame
+    if source.rationales is None or "decision" not in frame.columns:
+        return None
+    is_silent = pl.col("decision").is_null()
+    return frame.filter(is_silent | (pl.col("unparsed") == 1) if "unparsed" in frame.columns else is_silent)
 
 
 def _worst(frame: pl.DataFrame, label: int, most: int) -> list[dict[str, object]]:
@@ -215,7 +234,9 @@ def _answer(source: RunEvidence, row: Row, texts: bool) -> Answer:
     )
     why = source.rationales.of(row) if source.rationales is not None and texts else Reason()
     own = None if score is None else head.scale.turned(score)
-    return Answer(source.run, outcome, own, confidence, said, _cut(why.rationale), _cut(why.transcript))
+    return Answer(
+        source.run, outcome, own, confidence, said, _cut(why.rationale), _cut(why.transcript, LONGEST_TRANSCRIPT)
+    )
 
 
 def _numbers(row: Row) -> tuple[float | None, float | None]:
@@ -224,8 +245,8 @@ def _numbers(row: Row) -> tuple[float | None, float | None]:
     return score, confidence
 
 
-def _cut(text: str) -> str:
-    return f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)" if len(text) > LONGEST_TEXT else text
+def _cut(text: str, most: int = LONGEST_TEXT) -> str:
+    return f"{text[:most]}… ({len(text):,} characters)" if len(text) > most else text
 
 
 def _sample(source: RunEvidence, row: Row, texts: bool, answers: tuple[Answer, ...]) -> Sample:
@@ -270,7 +291,7 @@ class _FinderByRun:
 
 def within(bare: WorstErrors, kinds: Kinds, budget: int, finder: MediaFinder | None) -> WorstErrors:
     """Return samples of both kinds in turn until the budget is spent: first all words, then sounds and pictures."""
-    kept: Kinds = ([], [])
+    kept: Kinds = tuple([] for _ in kinds)
     left = budget
     for i, sample, row in _in_turn(kinds):
         if sample.size <= left:
@@ -278,8 +299,9 @@ def within(bare: WorstErrors, kinds: Kinds, budget: int, finder: MediaFinder | N
             kept[i].append((sample, row))
     left_out = sum(map(len, kinds)) - sum(map(len, kept))
     shown, notes = _with_media(kept, left, finder) if finder is not None else (kept, ())
-    alarms, misses = (tuple(sample for sample, _ in own) for own in shown)
-    return replace(bare, false_alarms=alarms, misses=misses, left_out=left_out, notes=notes)
+    alarms, misses, *silent = (tuple(sample for sample, _ in own) for own in shown)
+    unanswered = silent[0] if silent else ()
+    return replace(bare, false_alarms=alarms, misses=misses, unanswered=unanswered, left_out=left_out, notes=notes)
 
 
 def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, object]]]:
@@ -289,7 +311,7 @@ def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, object]]]
 
 
 def _with_media(kinds: Kinds, left: int, finder: MediaFinder) -> tuple[Kinds, tuple[str, ...]]:
-    shown: Kinds = ([], [])
+    shown: Kinds = tuple([] for _ in kinds)
     refused: list[Refusal] = []
     beyond = 0
     for i, sample, row in _in_turn(kinds):
