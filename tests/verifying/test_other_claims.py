@@ -62,6 +62,13 @@ def test_the_outcome_of_a_gate_is_judged_again(folder: Path, name: str) -> None:
     assert code == 0 and "verified" in text, text
 
 
+@pytest.mark.parametrize(("name", "runs"), [("scores", ["eval_a.tsv", "eval_b.tsv"]), ("baseline", ["eval_a.tsv"])])
+def test_a_gate_is_judged_again_with_its_runs_and_no_others(folder: Path, name: str, runs: list[str]) -> None:
+    (folder / "gate.json").write_text(json.dumps(gate_claim(folder, name)), encoding="utf-8")
+    code, text = said(["verify", "gate.json", *runs, "--key", "eval.key"], folder)
+    assert code == 2 and "run" in text, text
+
+
 GATE_EDITS: dict[str, Edit] = {
     "passed": lambda d: d.update(passed=not d["passed"]),
     "check passed": lambda d: d["checks"][0].update(passed=not d["checks"][0]["passed"]),

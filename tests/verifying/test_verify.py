@@ -97,6 +97,7 @@ EDITS: dict[str, Edit] = {
     "reading higher": lambda d: d["reading"].update(higher="spoof"),
     "field added": lambda d: d.update(approved_by="a friend"),
     "curve point": lambda d: curve(d, "det")["frr"].__setitem__(3, 0.001),
+    "curve a hundredth lower": lambda d: curve(d, "det").update(frr=[0.99 * y for y in curve(d, "det")["frr"]]),
     "curve points removed": lambda d: [curve(d, "roc")[k].pop() for k in ("fpr", "tpr", "threshold")],
     "area": lambda d: curve(d, "roc").update(area=0.9999),
     "precision": lambda d: curve(d, "pr").update(precision=[1.0] * len(curve(d, "pr")["precision"])),
