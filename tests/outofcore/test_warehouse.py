@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -259,6 +261,57 @@ def test_what_a_table_cannot_be_asked(database: Path, capsys: pytest.CaptureFixt
     with pytest.raises(UsageError) as caught:
         table_of("duckdb:results.db")
     assert caught.value.code == "bad-address"
+
+
+WRITER = """
+import duckdb, sys, time
+connection = duckdb.connect(sys.argv[1])
+print("open", flush=True)
+time.sleep(300)
+"""
+
+
+def test_a_database_that_another_process_writes_to_is_told_at_once(
+    database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (f"duckdb:{database}#normal", *ASKED)
+    whole = answer(capsys, *words)
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(database)], stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None and writer.stdout.readline() == "open\n"
+        began = time.monotonic()
+        found = answer(capsys, *words)
+        writer.kill()
+    assert (found[0], found[1]["error"]["code"]) == (5, "locked-database") and time.monotonic() - began < 30
+    assert answer(capsys, *words) == whole and whole[0] == 0
+
+
+LOST = """
+import os, signal, sys
+from hitmiss.cli.main import run
+from pyspark.sql import SparkSession
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+session.read.parquet(sys.argv[1]).createOrReplaceTempView("t")
+proxy = session._jvm.java.lang.ProcessHandle.current().pid()
+real = type(session).sql
+def sql(self, statement):
+    if "COUNT" in statement.upper():
+        os.kill(proxy, signal.SIGKILL)
+    return real(self, statement)
+type(session).sql = sql
+os._exit(run(["score", "spark:t", "-m", "eer", "--json"]))
+"""
+
+
+def test_a_spark_that_dies_is_one_sentence(tmp_path: Path) -> None:
+    """Its Java process is killed when the first counts are asked for."""
+    pytest.importorskip("pyspark")
+    if shutil.which("java") is None:
+        pytest.skip("there is no Java here")
+    write(simulated(500), tmp_path / "t.parquet")
+    words = [sys.executable, "-c", LOST, str(tmp_path / "t.parquet")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 5, done.stderr[-2000:]
+    assert json.loads(done.stdout)["error"]["code"] == "lost-engine"
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import polars as pl
@@ -27,7 +27,23 @@ def open_duckdb(place: str) -> Iterator[Query]:
         with duckdb.connect(place, read_only=True) as connection:
             yield lambda statement: answer_of(connection.sql(statement))
     except duckdb.Error as error:
+        if is_locked(place):
+            raise EnvironmentFault.of("locked-database", place=place) from None
         raise _refusal("DuckDB", error) from None
+
+
+def is_locked(place: str) -> bool:
+    """Say whether another process has a file for itself, as who writes to a DuckDB file does."""
+    try:
+        import fcntl  # Windows has none
+    except ImportError:
+        return False
+    with Path(place).open("rb") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 @contextmanager
@@ -44,12 +60,26 @@ def open_spark(_: str) -> Iterator[Query]:
     try:
         yield lambda statement: pl.DataFrame(session.sql(statement).toArrow())
     except Exception as error:  # errors from its Java side have no class of their own
-        if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark", "grpc"):
+        is_of_spark = type(error).__module__.partition(".")[0] in ("py4j", "pyspark", "grpc")
+        if not (is_of_spark or isinstance(error, OSError)):
+            raise
+        if not _answers(lambda: session.sql("SELECT 1").collect()):
+            raise EnvironmentFault.of("lost-engine", engine="Spark", error=_first_line(error)) from None
+        if not is_of_spark:
             raise
         raise _refusal("Spark", error) from None
     finally:
         if there is None:
-            session.stop()
+            with suppress(Exception):  # one that is gone need not be stopped
+                session.stop()
+
+
+def _answers(ask: Callable[[], object]) -> bool:
+    """Say whether a session of Spark still answers anything."""
+    try:
+        return bool(ask())
+    except Exception:  # it is gone, whatever its libraries say about that
+        return False
 
 
 def _refusal(engine: str, error: BaseException) -> DataError:

@@ -12,6 +12,16 @@ _NO_ROWS = "which counts do not have; leave it out, or score the files without a
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-rows/where": Entry(ERROR, "no row has {name}={values_2}", fix="check {--where?}"),
     "engine-refused": Entry(ERROR, "{engine} does not answer: {quoted}"),
+    "locked-database": Entry(
+        ERROR,
+        "another process writes to {place} and has it for itself",
+        fix="run again when it is done, or give a copy",
+    ),
+    "lost-engine": Entry(
+        ERROR,
+        "{engine} was lost ({error})",
+        fix="start it and run again: nothing was written, and the numbers are the same",
+    ),
     "no-spark": Entry(
         ERROR,
         "no Spark session could be started ({error})",
