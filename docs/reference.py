@@ -124,7 +124,9 @@ def api_of(job: str) -> str:
     title, about = JOBS[job]
     text = f"# {title}\n\n<!-- Written by `python docs/reference.py`; do not edit. -->\n\n{about}\n"
     for name in jobs()[job]:
-        members = "\n      members: null\n      filters: ['!^_']" if name in WHOLE else ""
+        members = (
+            "\n      members: null\n      inherited_members: true\n      filters: ['!^_']" if name in WHOLE else ""
+        )
         text += f"\n::: {_home(name)}\n    options:\n      heading: hm.{name}\n      heading_level: 2{members}\n"
     return text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -24,8 +23,6 @@ from hitmiss.core.rows import Named, Presented, one_named, rows_named
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from hitmiss.core.verdict import Verdict
 
 
@@ -455,10 +452,6 @@ class Results(Presented):
         )  # imported by name, as for `plot`
         return found
 
-    def to_json(self, indent: int | None = 1) -> str:
-        """Return the JSON form as text, with a digest over its whole content (see `core.artifacts`)."""
-        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Results:
         """Make results from their JSON form. Every field is checked, and other schema versions are refused.
@@ -503,10 +496,6 @@ class Results(Presented):
             stored.decisions,
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file."""
-        artifacts.write(path, self.to_json() + "\n")
-
     @classmethod
     def load(cls, path: str | Path) -> Results:
         """Read a file that `save` wrote; one without a digest is refused."""
@@ -523,12 +512,6 @@ class Results(Presented):
         cells = [{column[k]: {**e.run, **e.slice}.get(k) for k in names} for e in self]
         rows = [{**{k: getattr(e, k) for k in plain}, **cell} for e, cell in zip(self, cells, strict=True)]
         return pl.DataFrame(rows, infer_schema_length=None)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame with one row per estimate (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_polars().to_dicts())
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.estimates), *(f"warning: {w}" for w in self.warnings), self.signature]).strip()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from hitmiss.core import artifacts
 from hitmiss.core.errors import UsageError, nearest
 from hitmiss.core.finding import Finding, findings_of
 from hitmiss.core.registry import all_metrics, known_text
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
     from hitmiss.core.verdict import Verdict
@@ -81,6 +84,10 @@ class Presented(Named):
             """What the rows allow to conclude."""
             ...
 
+        def to_dict(self) -> dict[str, object]:
+            """Return the JSON form."""
+            ...
+
         def to_polars(self) -> pl.DataFrame:
             """Return a polars frame with one row per row."""
             ...
@@ -94,9 +101,23 @@ class Presented(Named):
         warned = (f for warning in self.warnings for f in findings_of(warning))
         return (*self.verdict.findings, *warned)
 
+    def to_json(self, indent: int | None = 1) -> str:
+        """Return the JSON form as text, with a digest over its whole content (see `core.artifacts`)."""
+        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON form to a file."""
+        artifacts.write(path, self.to_json() + "\n")
+
     def to_frame(self) -> pl.DataFrame:
         """Return a polars frame, as `to_polars` does; `to_pandas` returns one of pandas."""
         return self.to_polars()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas frame with one row for each (needs pandas)."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_polars().to_dicts())
 
     def report(self, output: str | Path = "report.html", **options: Any) -> Path:
         """Write a page about this as one HTML file; the options are those of `hm.report`."""

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import polars as pl
 
-from hitmiss.core import artifacts
 from hitmiss.core.errors import UsageError
 from hitmiss.core.rows import Presented, Row, rows_named
 from hitmiss.core.verdict import Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 R = TypeVar("R", bound=Row)
 
@@ -55,14 +48,6 @@ class JudgedRows(Presented, Generic[R]):
         made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
         return made
 
-    def to_json(self, indent: int | None = 1) -> str:
-        """Return the JSON form as text."""
-        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file."""
-        artifacts.write(path, self.to_json() + "\n")
-
     def plot(self, ax: object = None) -> object:
         """Draw the rows with their intervals, one below the other (needs matplotlib)."""
         return import_module("hitmiss.reports.forest").forest(self, ax)  # by name: a higher layer
@@ -72,9 +57,3 @@ class JudgedRows(Presented, Generic[R]):
         names = sorted({k for row in self for k in row.slice})
         rows = [{**asdict(row), **{k: row.slice.get(k) for k in names}} for row in self]  # type: ignore[call-overload]
         return pl.DataFrame([{k: v for k, v in row.items() if k != "slice"} for row in rows], infer_schema_length=None)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame with one row for each (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_polars().to_dicts())

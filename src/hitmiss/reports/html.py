@@ -22,7 +22,8 @@ from hitmiss.core.kinds import one_or_several
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.results import Results
-from hitmiss.core.text import escape_controls, escape_invisible
+from hitmiss.core.templates import escaping_templates
+from hitmiss.core.text import escape_invisible
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.ranking import Ranking
@@ -244,18 +245,8 @@ def asset(name: str) -> str:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Return the environment that escapes every text of a page."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_seen,
-    )
+    made = escaping_templates(HERE / "templates", _seen)
     made.filters["code"] = code
-    made.filters["verbatim"] = _as_is
     return made
 
 
@@ -264,13 +255,6 @@ def _seen(value: object) -> object:
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return escape_invisible(value, keep="\n").replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
-
-
-def _as_is(text: str) -> Markup:
-    """Return the text of an item: every character of it, with markup escaped."""
-    from markupsafe import escape
-
-    return escape(escape_controls(text))
 
 
 def code(text: str) -> Markup:

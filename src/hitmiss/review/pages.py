@@ -6,11 +6,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hitmiss.core.text import escape_controls, escape_invisible
+from hitmiss.core.templates import escaping_templates
+from hitmiss.core.text import escape_invisible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 
 TEMPLATES: Final = Path(__file__).parent / "templates"
@@ -42,25 +42,7 @@ def asset(name: str) -> str:
 @lru_cache(maxsize=1)
 def environment() -> Environment:
     """Create the templates: every text is escaped and invisible characters are shown, except in judged texts."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_seen,
-    )
-    made.filters["verbatim"] = _as_is
-    return made
-
-
-def _as_is(text: str) -> Markup:
-    """Return a text that people judge: every character of it, with markup escaped."""
-    from markupsafe import escape
-
-    return escape(escape_controls(text))
+    return escaping_templates(TEMPLATES, _seen)
 
 
 def _seen(value: object) -> object:
