@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from tests.browser.test_report_in_chromium import browser
@@ -80,3 +83,33 @@ def test_no_page_is_wider_than_the_screen(site: Path, width: int) -> None:
             page.goto(path.as_uri())
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path.name
             assert page.evaluate("[...document.images].every((image) => image.naturalWidth > 0)"), path.name
+            cut = page.evaluate(
+                f"[...document.querySelectorAll('pre code')].filter({CUT}).map((one) => one.textContent)"
+            )
+            assert cut == [], f"{path.name}: a command is cut"
+
+
+CUT = "(one) => one.querySelector('.gp') && !one.querySelector('.go') && one.scrollWidth > one.clientWidth + 1"
+"""Blocks of commands alone, without output, that are wider than their box."""
+
+
+@pytest.mark.extras
+def test_the_copy_button_takes_commands_alone(site: Path) -> None:
+    serve = partial(SimpleHTTPRequestHandler, directory=str(site))
+    with ThreadingHTTPServer(("127.0.0.1", 0), serve) as server, browser() as chromium:
+        Thread(target=server.serve_forever, daemon=True).start()
+        context = chromium.new_context()
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}/compare.html")
+        page.wait_for_selector("button[data-clipboard-target]", state="attached")
+        taken = []
+        for block in page.query_selector_all("div.highlight:has(.gp)"):
+            block.query_selector("button[data-clipboard-target]").click(force=True)
+            page.wait_for_timeout(200)
+            taken.append((block.query_selector("code").text_content(), page.evaluate("navigator.clipboard.readText()")))
+        server.shutdown()
+    assert taken
+    for shown, copied in taken:
+        typed = re.findall(r"^\$ (.*(?:\\\n.*)*)", shown, re.M)
+        assert copied.split() == " ".join(typed).split(), "every command, no prompt and no output"

@@ -125,6 +125,8 @@ def ece(
     last closed (`closed="right"`: (lo, hi], the first closed). Best: low. Range: 0..1. Undefined (NaN) without an
     answered trial that has a confidence. It is never below 0, so chance alone makes it positive and resampling inflates
     it. So it gets no interval; `calibrated_ece` returns what a calibrated detector would show.
+    Of trials whose scores are declared probabilities and that state no confidence, it takes the probability of the
+    decided class; without decisions, that of the more probable class.
     Reference: Naeini et al. 2015; `netcal.metrics.ECE` for `closed="left"`.
 
     >>> ece([1, 1, 0, 0], [1, 1, 0, 1], [0.9, 0.9, 0.7, 0.7])
