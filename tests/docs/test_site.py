@@ -111,5 +111,5 @@ def test_the_copy_button_takes_commands_alone(site: Path) -> None:
         server.shutdown()
     assert taken
     for shown, copied in taken:
-        typed = re.findall(r"^\$ (.*(?:\\\n.*)*)", shown, re.M)
+        typed = re.findall(r"^\$ ((?:.*\\\n)*.*)", shown, re.M)
         assert copied.split() == " ".join(typed).split(), "every command, no prompt and no output"
