@@ -20,7 +20,9 @@ from hitmiss.bridges.arrays import asked_metrics, figures
 from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
 from hitmiss.llm import addresses, canaries, items, picture
+from hitmiss.llm import run as llm_run
 from hitmiss.llm.plan import CallPlan
+from hitmiss.llm.prices import Prices
 from hitmiss.media.audio import load_audio
 from hitmiss.media.wfdb import read_record
 from hitmiss.outofcore import databases, engines, shard_tally, statements
@@ -142,6 +144,7 @@ LLM: Sequence[tuple[str, Case]] = [
     ("no-items", dataset("")),
     ("not-utf8", dataset(b"\xff\xfe\xfd")),
     ("unusable-rows", dataset('{"id": "a"}\n')),
+    ("no-price", lambda: llm_run._require_prices(CallPlan([], ("a",)), Prices({}))),
     ("no-canaries", lambda: canaries.make_canaries([], 3)),
     ("bad-canaries", lambda: canaries.make_canaries([], -1)),
     ("bad-url/variable", lambda: addresses.require_plain_environment()),

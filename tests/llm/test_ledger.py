@@ -134,6 +134,17 @@ def test_a_budget_is_kept_to_within_the_calls_in_flight(pictures: Path, tmp_path
         assert len(server.requests) == 24, "nothing is bought twice"
 
 
+def test_a_budget_of_money_without_prices_is_refused_before_anything_is_bought(pictures: Path, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text('["judge-1"]\ninput = 2\noutput = 8\n')
+    with StandIn() as server:
+        words = command(pictures, server, tmp_path / "r.jsonl", "--max-cost", "1")
+        code, _, err = done(words, tmp_path)
+        assert code == 2 and "judge-1 has no price" in err
+        more = ["--prices", str(tmp_path / "prices.toml"), "--vision-model", "eyes-1"]
+        code, _, err = done([*words, *more], tmp_path)
+        assert code == 2 and "eyes-1 has no price" in err and not server.requests
+
+
 def test_too_many_failures_are_exit_4_and_can_be_asked_again(pictures: Path, tmp_path: Path) -> None:
     with StandIn(lambda seen: "400" if seen.number % 4 == 0 else None) as server:
         words = command(pictures, server, tmp_path / "r.jsonl", "--max-connections", "1", "--fail-rate", "0.1")

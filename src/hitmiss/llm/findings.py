@@ -58,6 +58,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "not-a-tool": Entry(ERROR, "{text} cannot be a tool: {why}"),
     "tool-twice": Entry(ERROR, "two tools are called {name}", fix="rename one"),
     "mcp-unavailable": Entry(ERROR, "the MCP server {server} does not answer: {why}"),
+    "no-price": Entry(
+        ERROR,
+        "{--max-cost} cannot be kept: {name} has no price",
+        fix="give one by {--prices FILE}, or use {--max-total-tokens}",
+    ),
     "bad-prices": Entry(ERROR, '{path_name}: prices look like ["model"], input = 1.25, output = 10'),
     "bad-prices/missing": Entry(ERROR, "{name}: {model} has no price for {kind}"),
     "bad-prices/value": Entry(ERROR, "{name}: {model}: {kind} = {value!r} is no price of {KINDS}"),

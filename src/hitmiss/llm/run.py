@@ -96,6 +96,8 @@ def work_on_calls(
         prices=prices,
         tell=tell,
     )
+    if spec.max_cost is not None and not reparse:
+        _require_prices(plan, worker.prices)
     if reparse and not (place / MANIFEST).is_file():
         raise UsageError.of("no-run", place=place)
     with open_run(worker, place, spec) as run:
@@ -121,6 +123,14 @@ def work_on_calls(
         end.require_few_failures(place, int(run.has_error.sum()), spec.fail_rate)
         contracts = {name: m.contract.stored for name, m in opened.items() if m.contract is not None}
         return _finish(run, plan, target, prices or Prices({}), contracts, reading)
+
+
+def _require_prices(plan: CallPlan, prices: Prices) -> None:
+    """Refuse a budget that could not be kept: of a model without a price nobody knows what it has cost so far."""
+    asked = [plan.variant(name).model for name in plan.models if name not in plan.detectors]
+    for name in dict.fromkeys((*asked, *plan.settings.roles.values())):
+        if prices.cost(name, {"input": 1, "output": 1})[0] is None:
+            raise UsageError.of("no-price", name=name)
 
 
 def _finish(
