@@ -433,6 +433,11 @@ class Design(Spec):
             )
         )
 
+    def refuse_identities(self, why: str) -> None:
+        """Refuse identities that are named where there is no area to compare."""
+        if self.identity:
+            raise UsageError.of("identity-unfit", names=" ".join(self.identity), why=why)
+
     @property
     def rules(self) -> Protocol:
         """The protocol of the measurement; without one, an empty protocol."""

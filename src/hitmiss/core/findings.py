@@ -280,4 +280,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "the model has {n} output columns", fix="say which is {positive}: {--positive-index?}"
     ),
     "wrong-shape": Entry(ERROR, "{name} must be {form}; found the shape {shape}"),
+    "identity-unfit": Entry(
+        ERROR,
+        "{--identity <names>} compares scores of texts that mention an identity, and here are {why}",
+        fix="leave it out, or give files of texts with scores",
+    ),
 }

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from hitmiss.core.convert import InvalidField, declare
 from hitmiss.core.errors import UsageError
-from hitmiss.core.expressions import Derived
 from hitmiss.core.metric_spec import Setting, parse
 from hitmiss.core.read_spec import ReadSpec
+
+if TYPE_CHECKING:
+    from hitmiss.core.expressions import Derived
 
 EVERY: Final = "*"
 WITHIN: Final = " within "
@@ -178,6 +180,10 @@ class Protocol:
     def expressions(self, wanted: Sequence[str] = ()) -> tuple[Derived, ...]:
         """Return its derived numbers, or those with the given names."""
         names = [name for name in wanted if name in self.derived] if wanted else list(self.derived)
+        if not names:
+            return ()
+        from hitmiss.core.expressions import Derived
+
         return tuple(Derived.parse(name, self.derived[name], self.names) for name in names)
 
 

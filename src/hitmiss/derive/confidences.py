@@ -11,7 +11,6 @@ from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
-from hitmiss.derive.decisions import at_threshold
 
 MORE_PROBABLE: Final = 0.5
 """The threshold at which the more probable of two classes is decided."""
@@ -44,6 +43,8 @@ def with_confidence(trials: Trials, metrics: Sequence[str]) -> Trials:
     if "decision" not in own:
         if any("decision" in columns and "confidence" not in columns for columns in needs):
             return trials
+        from hitmiss.derive.decisions import at_threshold
+
         trials = at_threshold(trials, MORE_PROBABLE, "the more probable class")
     decision, score = pl.col("decision"), pl.col("score")
     confidence = pl.when(decision == 1).then(score).when(decision == 0).then(1.0 - score)

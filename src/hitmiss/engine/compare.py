@@ -54,7 +54,6 @@ from hitmiss.engine.contrasts import (
 )
 from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
-from hitmiss.engine.identities import Identities
 from hitmiss.engine.interval import area_interval, choose_interval
 from hitmiss.engine.measure import usual_metrics
 from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, ratios_text, usual_unit, with_natural_unit
@@ -458,8 +457,10 @@ def compare_design(
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
     rows += [work.derived(one, whole) for whole in wholes_ for one in derived]
     rows += compared_gaps(paired.a, paired.b, design, plan)
-    identities = Identities.of(columns[0].trials, design, plan, pooled)
-    if identities is not None:
+    if design.identity:
+        from hitmiss.engine.identities import Identities
+
+        identities = Identities.of(columns[0].trials, design, plan, pooled)
         both = columns[0].trials, columns[1].trials
         rows += [d for whole in wholes_ for d in identities.compare(both, whole, correction)]
         warnings += identities.notes

@@ -109,11 +109,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "gaps-of-many": Entry(
         ERROR, "{--gap <gap>} compares the gaps of two runs, and {n} were given", fix="compare them two by two"
     ),
-    "identity-unfit": Entry(
-        ERROR,
-        "{--identity <names>} compares scores of texts that mention an identity, and here are {why}",
-        fix="leave it out, or give files of texts with scores",
-    ),
     "identities-of-many": Entry(
         ERROR, "{--identity <names>} compares the bias of two runs, and {n} were given", fix="compare them two by two"
     ),

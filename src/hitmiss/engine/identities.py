@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hitmiss.core.design import Design
-from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import SamplingPlan
@@ -37,16 +36,15 @@ class Identities:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, trials: Trials, design: Design, plan: SamplingPlan, pools_targets: bool) -> Identities | None:
-        """Read the columns that a design names; None if it names none.
+    def of(cls, trials: Trials, design: Design, plan: SamplingPlan, pools_targets: bool) -> Identities:
+        """Read the columns that a design names.
 
         The labels of one text are not independent, so where they are pooled, texts are units.
         """
-        if not design.identity:
-            return None
-        refuse_identities(design, "counts instead of texts" if not trials.has_rows else None)
+        if not trials.has_rows:
+            design.refuse_identities("counts instead of texts")
         if "score" not in trials.frame.columns:
-            refuse_identities(design, "decisions without scores")
+            design.refuse_identities("decisions without scores")
         found, notes = mentions(trials, design.identity)
         unit = plan.unit or (("item",) if pools_targets and trials.has_targets else ())
         return cls(found, unit, plan.level, tuple(notes))
@@ -104,12 +102,6 @@ class Identities:
         found, p = difference_interval(row.delta, error, self.level, degrees), p_of_error(row.delta, error, degrees)
         row = replace(row, low=found.low, high=found.high, p_value=p, p_adjusted=p, test="delong")
         return replace(row, mdd=detectable(error, self.level))
-
-
-def refuse_identities(design: Design, why: str | None) -> None:
-    """Refuse a design that names identities where there is no area to compare, if `why` says so."""
-    if design.identity and why is not None:
-        raise UsageError.of("identity-unfit", names=" ".join(design.identity), why=why)
 
 
 def _mean(parts: Sequence[Part]) -> Part:

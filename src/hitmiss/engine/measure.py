@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from hitmiss.core.columns import ColumnKeywords
 from hitmiss.core.design import By, Design, Grouping
 from hitmiss.core.errors import DataError
-from hitmiss.core.expressions import Derived
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.number_bands import with_bands
@@ -29,9 +28,7 @@ from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.derive.confidences import with_confidence
 from hitmiss.engine.averages import by_slices, gap_rows
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
-from hitmiss.engine.derived import derived_rows
 from hitmiss.engine.draws import Draws
-from hitmiss.engine.identities import Identities
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.natural_unit import undrawn, unused_unit, with_natural_unit
 from hitmiss.engine.prepare import prepare_metric
@@ -42,6 +39,9 @@ from hitmiss.engine.signature import sign
 from hitmiss.engine.weighted import columns_of_trials, weighted_plan
 from hitmiss.metrics.usual import BY_COLUMN, GRADED
 from hitmiss.stats.forms.trials import OfTerms
+
+if TYPE_CHECKING:
+    from hitmiss.core.expressions import Derived
 
 __all__ = ["Gap", "measure", "measure_design"]
 
@@ -176,8 +176,12 @@ def measure_design(
     warnings: list[str] = [*trials.header.notes, *([there.text] if there.short else []), *remarks]
     if plan.unit and not plan.bootstrap:
         warnings += undrawn(plan)
-    identities = Identities.of(trials, design, plan, columns.pools_targets)
-    warnings += identities.notes if identities is not None else ()
+    identities = None
+    if design.identity:
+        from hitmiss.engine.identities import Identities
+
+        identities = Identities.of(trials, design, plan, columns.pools_targets)
+        warnings += identities.notes
     tables = 1 + len(groupings) + len(gaps) + (identities is not None)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         work = Measurement(columns, questions, Draws.prepare(plan, columns, whole.rows), chosen)
@@ -189,6 +193,8 @@ def measure_design(
             with part():
                 estimates += work.estimates(whole)
                 if derived:
+                    from hitmiss.engine.derived import derived_rows
+
                     estimates += derived_rows(work, whole, derived)
             warnings += check_scores(whole, questions)
             if whole is wholes[0] and plan.bootstrap and not plan.unit:

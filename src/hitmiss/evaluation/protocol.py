@@ -24,7 +24,6 @@ from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.identities import refuse_identities
 from hitmiss.engine.measure import measure_design, usual_metrics
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.evaluation.few_errors import few_errors
@@ -184,7 +183,7 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
         wanted = with_names(wanted or (() if metrics else usual_metrics([trials])), metrics)
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
-        refuse_identities(design, f"verdicts of {protocol.name}")
+        design.refuse_identities(f"verdicts of {protocol.name}")
         refuse_sampling(trials, f"the protocol {protocol.name}")
         module, _, name = protocol.measured_by.partition(":")
         measured: Results = getattr(import_module(module), name)(trials, design)
@@ -287,7 +286,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     for run in runs.values():
         refuse_layouts(run, protocol)
     if protocol and protocol.compared_by:
-        refuse_identities(design, f"verdicts of {protocol.name}")
+        design.refuse_identities(f"verdicts of {protocol.name}")
         return _compared_by(protocol, runs, design)
     design = with_identities(design)
     required, groupings = _required(design, next(iter(runs.values())).header.runs)

@@ -35,6 +35,12 @@ def spelled(words: str) -> Option:
     return Option("", value.strip("'") if blank else None, flag)
 
 
+def mentioned(flag: str) -> Option:
+    """Make an option of which only the name is meant, with its spelling: also one that needs no value is not switched on."""
+    name = flag.lstrip("-").replace("-", "_")
+    return Option(name if name in SWITCHES else "", None, flag)
+
+
 def named(option: Option) -> Option:
     """Return an option with its keyword; one without a value that needs none is switched on."""
     if option.name:

@@ -15,7 +15,7 @@ from hitmiss.core.results import Estimate
 from hitmiss.core.tex import tex
 from hitmiss.core.text import quoted
 from hitmiss.findings import catalogue
-from hitmiss.findings.options import as_keywords, on_command_line, option, spelled
+from hitmiss.findings.options import as_keywords, mentioned, on_command_line, spelled
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
 
 JOINS: Final = {";": "; ", "or": " or ", "and": " and ", "lines": "\n", "together": ""}
@@ -168,7 +168,7 @@ def _option(part: Part, values: Mapping[str, Value]) -> Option:
         return given
     words = f"{part.field}:{part.format}" if part.format else part.field
     if words.endswith("?"):
-        return replace(option(words.removesuffix("?")), value=None)
+        return mentioned(words.removesuffix("?"))
     return spelled(_INSIDE.sub(lambda found: str(values[found[1]]), words))
 
 
