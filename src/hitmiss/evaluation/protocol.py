@@ -373,7 +373,7 @@ def decided(trials: Trials, design: Design) -> Trials:
         from hitmiss.derive.decisions import at_threshold
 
         trials = at_threshold(trials, threshold, design.threshold_origin)
-    named = [text for text in (*design.metrics, *_required(design, trials)[0]) if text not in design.rules.derived]
+    named = [text for text in (*design.metrics, *_required(design, ())[0]) if text not in design.rules.derived]
     if not named:
         return trials
     from hitmiss.derive.confidences import with_confidence

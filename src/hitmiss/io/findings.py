@@ -268,6 +268,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{width} fields were expected",
         fix="fix them, or say {--separator?} (it was taken to be {separator})",
     ),
+    "results-file": Entry(
+        ERROR,
+        "this file holds results, not scores",
+        fix="give the score files that it was made from; hitmiss report shows it, hitmiss compare takes two",
+    ),
     "ragged-row/json": Entry(
         ERROR,
         "{n:lines} without a JSON object that has one value per name ({why})",

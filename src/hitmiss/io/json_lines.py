@@ -62,8 +62,7 @@ def _lines(content: SourceBytes, ledger: Diagnostics, before: int) -> Rows:
         if single is not None:
             return single
     if wrong and not before and _are_results(content.data):
-        fix = "give the score files that it was made from; hitmiss report shows it, hitmiss compare takes two"
-        raise ledger.stop("results-file", "this file holds results, not scores", fix, [Place(content.name, 1)])
+        raise ledger.stop("results-file", [Place(content.name, 1)])
     if wrong:
         raise ledger.stop("ragged-row/json", wrong, why=wrong[0].value)
     return rows
