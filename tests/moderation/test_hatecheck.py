@@ -8,8 +8,10 @@ from random import Random
 
 import polars as pl
 import pytest
-from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
+from tests.moderation.test_public_formats import is_in_row
 
+import hitmiss as hm
 from hitmiss.cli.main import run
 
 Capture = pytest.CaptureFixture[str]
@@ -91,3 +93,22 @@ def test_the_other_verbs_read_the_same_cases(suite: tuple[str, pl.DataFrame], tm
     for limit, code in ((auc - 1e-6, 0), (auc + 1e-6, 1)):
         rule = ["--fail-if", f"roc_auc < {limit!r}"]
         assert run(["gate", path, "--positive", "hateful", "--bootstrap", "0", *rule]) == code
+
+
+def test_a_report_a_threshold_and_python_read_the_same_cases(
+    suite: tuple[str, pl.DataFrame], tmp_path: Path, capsys: Capture
+) -> None:
+    path, frame = suite
+    page = tmp_path / "page.html"
+    words = [path, "--positive", "hateful", "--threshold", "0.5", "-m", "accuracy", "--bootstrap", "0"]
+    assert run(["report", *words, "--by", "functionality", "-o", str(page)]) == 0
+    results = hm.evaluate(path, positive="hateful", threshold=0.5, metrics=["accuracy"], by="functionality")
+    told = {e.slice["functionality"]: e.value for e in results if e.slice and not e.average}
+    for (name,), rows in frame.group_by("functionality"):
+        value = float(accuracy_score(rows["truth"], rows["said"]))
+        assert told[str(name)] == pytest.approx(value, abs=1e-12)
+        assert is_in_row(page.read_text(), str(name), value)
+    assert run(["threshold", path, "--positive", "hateful", "--bootstrap", "0", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["thresholds"]
+    best = max(float(f1_score(frame["truth"], frame["prob_hateful"] >= t)) for t in frame["prob_hateful"])
+    assert row["choices"]["exact"]["value"] == pytest.approx(best, abs=1e-12)

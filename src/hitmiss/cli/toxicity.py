@@ -265,10 +265,12 @@ def _print(board: Board, documented: bool, json: bool, results: str | None, full
 
 def _sizes(run: Run) -> str:
     """Count the texts and the toxic ones; if a text has several labels, also the decisions."""
+    from hitmiss.core.stacked import stacked
+
     n, toxic, groups = len(run.measured), run.measured.n_positive, f"{len(run.groups)} × {run.group}"
     if not run.measured.has_targets:
         return f"{n:,} texts, {toxic:,} toxic, {groups}"
-    texts = run.measured.frame["item"].n_unique()
+    texts = stacked(run.measured.frame) or run.measured.frame["item"].n_unique()
     return f"{texts:,} texts, {groups}: {n:,} decisions, {toxic:,} toxic; intervals over texts"
 
 

@@ -32,6 +32,7 @@ from hitmiss.core.weights import effective_weights, not_allowed, weigh
 if TYPE_CHECKING:
     import pandas as pd
 from hitmiss.core.header import Header
+from hitmiss.core.stacked import stacked
 from hitmiss.core.text_codes import PROBE, stretches, text_codes
 
 __all__ = ["ANSWERS", "FIXED", "Trials", "stack"]
@@ -216,7 +217,8 @@ class Trials:
         return trials
 
     def _refuse_duplicates(self) -> None:
-        if self.frame["item"].n_unique() == self.frame.height:
+        n = stacked(self.frame)
+        if self.frame["item"].head(n or self.frame.height).n_unique() == (n or self.frame.height):
             return  # far cheaper than comparing whole keys, and nearly always enough
         key = ["item", "target", *self.header.runs]
         if self.frame.select(pl.struct(key).is_duplicated().any()).item():

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hitmiss.core.finding import Remark
 from hitmiss.core.protocol import EVERY
 from hitmiss.core.results import Estimate
+from hitmiss.core.stacked import stacked
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
@@ -58,6 +59,9 @@ class Grouped:
     @classmethod
     def of(cls, trials: Trials, names: Sequence[str], rows: Rows) -> Grouped:
         """Number the units of some trials as they are drawn for other numbers."""
+        alone = stacked(trials.frame) if tuple(names) == ("item",) else None
+        if alone is not None:  # the texts of several labels; numbering them anew would hash millions of ids
+            return cls(Units((rows.astype(np.int64) % alone,)), tuple(names))
         columns = Columns(trials)
         found = [RunUnits.of(columns, name, rows) for name in names]
         lone = found[0].with_trials_of_lone(columns, rows, 0) if len(found) == 1 else None

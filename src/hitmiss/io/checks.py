@@ -15,6 +15,7 @@ from hitmiss.core.classes import Reading
 from hitmiss.core.columns import FIXED, INNER
 from hitmiss.core.finding import Finding, Place
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.stacked import stacked
 from hitmiss.core.text import quoted
 from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.join import same_values
@@ -45,6 +46,9 @@ def check_repeats(
     frame = stack.frame
     if _has_unique_items(frame, twin):
         return replace(stack, is_unique=True)
+    n = stacked(frame) if "target" in key else None
+    if n is not None and _has_unique_items(frame.head(n), None):
+        return stack
     repeated = frame.select(pl.struct(key).is_duplicated()).to_series()
     if not repeated.any():
         return stack

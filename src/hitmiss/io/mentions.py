@@ -29,8 +29,13 @@ def mentions(trials: Trials, names: Sequence[str]) -> tuple[dict[str, Mask], lis
     notes: list[str] = []
     ledger = Diagnostics()
     spec = trials.header.reading or ReadSpec()
+    head = trials.header
+    source = head.sources[0].name if head.sources else "table"
     for name in names:
-        shares = _shares(trials, trials.own(name), name, spec, ledger)
+        rows = trials.frame.select("item", pl.col(trials.own(name)).alias(prefixed(name)))
+        shares = read_shares(
+            LoadedRows.of([Table(source, rows, first_line=2)], {prefixed(name): name}), name, spec, ledger
+        )
         found[name] = (shares >= MEMBER).fill_null(False).to_numpy()
         if blank := shares.null_count():
             notes.append(Remark.of("blank-mentions", column=name, n=blank))
@@ -39,18 +44,15 @@ def mentions(trials: Trials, names: Sequence[str]) -> tuple[dict[str, Mask], lis
     return found, notes
 
 
-def _shares(trials: Trials, column: str, name: str, spec: ReadSpec, ledger: Diagnostics) -> pl.Series:
-    """Return the shares of a column; there are few different ones, so each is read once if all can be read."""
-    cells = trials.frame[column]
+def read_shares(rows: LoadedRows, name: str, spec: ReadSpec, ledger: Diagnostics) -> pl.Series:
+    """Return the shares of a user's column; there are few different ones, so each is read once if all can be read."""
+    title = prefixed(name)
+    cells = rows.frame[title]
     if cells.dtype == pl.Float64:
         return cells
     cells = cells if cells.dtype == pl.Boolean else cells.cast(pl.String)
-    values = cells.unique()
-    head = trials.header
-    title, source = prefixed(name), head.sources[0].name if head.sources else "table"
-    trial, theirs = Diagnostics(), {title: name}
-    read = read_share(LoadedRows.of([Table(source, values.alias(title).to_frame())], theirs), title, spec, trial)
+    values, trial = cells.unique(), Diagnostics()
+    read = read_share(LoadedRows.of([Table("", values.to_frame())], {}), title, spec, trial)
     if not trial.findings:
         return cells.replace_strict(values, read, return_dtype=pl.Float64)
-    rows = pl.DataFrame([trials.frame["item"], cells.alias(title)])  # faults are named by their items
-    return read_share(LoadedRows.of([Table(source, rows, first_line=2)], theirs), title, spec, ledger)
+    return read_share(rows.put(cells), title, spec, ledger)  # the faults have places there

@@ -31,10 +31,11 @@ from hitmiss.derive.decisions import Deciding, GroupThreshold, decide_groups, de
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.findings.render import brief
 from hitmiss.io.aliases import PREDICTED, plain
-from hitmiss.io.cells import read_share, read_threshold
+from hitmiss.io.cells import read_threshold
 from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.languages import files_of, find_run, language_of, without_own_outputs
 from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.mentions import read_shares
 from hitmiss.io.predictions import Predictions, any_scores, check_thresholds, read_predictions
 from hitmiss.io.reader import read
 from hitmiss.io.scores import is_reversed, negate_scores, note_oddities
@@ -373,7 +374,7 @@ def _predictions(trials: Trials, groups: pl.Series, spec: ReadSpec, whole: bool)
         if plain(name) not in known:
             raise UnknownName("identity column", name, known)
         renamed = rows.renamed({known[plain(name)]: prefixed(name)})
-        shares.append(read_share(renamed, prefixed(name), spec, ledger))
+        shares.append(read_shares(renamed, name, spec, ledger))
     decided = frame["decision"] if "decision" in frame.columns else thresholds.cast(pl.Int8).clear(frame.height)
     further = [name for name in header.slices if name not in (bound, TYPE) and spec.slices and name in spec.slices]
     count = pl.int_range(frame.height, dtype=pl.UInt32, eager=True).alias("row")

@@ -36,8 +36,9 @@ def effective(sizes: Array) -> float:
     >>> effective(np.array([10.0, 10.0, 10.0])), effective(np.array([98.0, 1.0, 1.0])) < 1.1
     (3.0, True)
     """
-    held = sizes[sizes > 0].astype(np.float64)
-    return float(held.sum() ** 2 / (held**2).sum()) if len(held) else 0.0
+    held = sizes.astype(np.float64)
+    squares = float(np.square(held).sum())
+    return float(held.sum()) ** 2 / squares if squares else 0.0
 
 
 def effective_squares(sizes: Array) -> float:
@@ -55,8 +56,8 @@ def error_units(sizes: Array) -> float:
     >>> error_units(np.array([10.0, 10.0, 10.0])), round(error_units(np.array([70, 10, 10, 10])), 2)
     (3.0, 1.34)
     """
-    held = sizes[sizes > 0].astype(np.float64)
-    if not len(held):
+    held = sizes.astype(np.float64)
+    if not held.any():
         return 0.0
     return 1.0 + math.sqrt(max(effective(held) - 1.0, 0.0) * max(effective(held**2) - 1.0, 0.0))
 

@@ -92,7 +92,13 @@ class Expansion:
 
     def counted(self, how: Callable[[Array], float] = effective) -> float:
         """Return the effective number of units (see `effective_units`)."""
-        return effective_units(*self._own, count=how)
+        if how not in self._counted:
+            self._counted[how] = effective_units(*self._own, count=how)
+        return self._counted[how]
+
+    @cached_property
+    def _counted(self) -> dict[Callable[[Array], float], float]:
+        return {}
 
     @property
     def _own(self) -> tuple[tuple[Floats, Floats], ...]:
