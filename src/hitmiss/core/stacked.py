@@ -19,7 +19,7 @@ def stacked(frame: pl.DataFrame) -> int | None:
         return None
     items, target = frame["item"], frame["target"]
     other = target != target[0]
-    n = other.arg_max() if other.any() else None
+    n = int(other.arg_max() or 0)
     if not n or frame.height % n:
         return None
     first, seen = items.head(n), set()
