@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hitmiss.core.errors import DataError, Fault
-from hitmiss.core.finding import Finding, Place, Subject, as_value
+from hitmiss.core.finding import Finding, Place, Subject, Value, as_value
 from hitmiss.core.text import quoted
 from hitmiss.findings.catalogue import entry_of
 from hitmiss.findings.render import filled
@@ -22,7 +22,8 @@ OF_THE_FIRST: Final = ("fix", "first")
 class FaultGroup:
     """One kind of fault with all its places."""
 
-    plain: Finding
+    code: str
+    values: Mapping[str, Value]
     """What is wrong, without the places; a value `n` is the number of faults, where not all places are listed."""
     places: tuple[Place, ...]
     column: str | None = None
@@ -31,28 +32,28 @@ class FaultGroup:
     @property
     def kind(self) -> str:
         """The kind of its faults: the code without the word that tells several sentences apart."""
-        return self.plain.code.partition("/")[0]
+        return self.code.partition("/")[0]
 
     @property
     def likeness(self) -> tuple[object, ...]:
         """What findings have in common that are reported as one."""
-        return self.plain.code, self.column, {k: v for k, v in self.plain.values.items() if k not in OF_THE_FIRST}
+        return self.code, self.column, {k: v for k, v in self.values.items() if k not in OF_THE_FIRST}
 
     @property
     def found(self) -> Finding:
         """The finding with its places, whose sentence says where, what, how often, the first ids, and how to fix it."""
-        values = {"n": len(self.places), **self.plain.values}
-        return Finding(self.plain.code, Subject(places=self.places), values)
+        values = {"n": len(self.places), **self.values}
+        return Finding(self.code, Subject(places=self.places), values)
 
     @property
     def fix(self) -> str:
         """What to do."""
-        return filled(entry_of(self.plain.code).fix, self.found)
+        return filled(entry_of(self.code).fix, self.found)
 
     def faults(self) -> Iterable[Fault]:
         """Yield one fault per place."""
-        entry = entry_of(self.plain.code)
-        message = filled(entry.short or entry.text, Finding(self.plain.code, values={**self.plain.values, "n": 1}))
+        entry = entry_of(self.code)
+        message = filled(entry.short or entry.text, Finding(self.code, values={**self.values, "n": 1}))
         for p in self.places:
             about = f"{message}, id {quoted(p.item)}" if p.item is not None else message
             yield Fault(self.kind, about, p.file, p.row, p.column or self.column, p.value)
@@ -60,7 +61,7 @@ class FaultGroup:
     @property
     def names_place(self) -> bool:
         """Whether its sentence names the only place with all there is to say of it."""
-        return len(self.places) == 1 and not entry_of(self.plain.code).short and self.places[0].value is None
+        return len(self.places) == 1 and not entry_of(self.code).short and self.places[0].value is None
 
 
 @dataclass
@@ -91,8 +92,8 @@ class Diagnostics:
         ([2], 's.tsv, row 2: 2 rows without an id; give every row its id')
         """
         if places:
-            plain = Finding(code, values={name: as_value(value) for name, value in values.items()})
-            self._record(FaultGroup(plain, tuple(places), column, tuple(choices)))
+            known = {name: as_value(value) for name, value in values.items()}
+            self._record(FaultGroup(code, known, tuple(places), column, tuple(choices)))
 
     def _record(self, new: FaultGroup) -> None:
         for at, known in enumerate(self.findings):

@@ -380,9 +380,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "missing-column/run": Entry(
         ERROR, "there is no column {quoted}", fix="say which one it is with {--column <name>=NAME}"
     ),
-    "missing-column/among": Entry(
-        ERROR, "there is no column {quoted}; there are {names}", fix="say which one it is with {--column <name>=NAME}"
-    ),
     "missing-column/target": Entry(
         ERROR, "there is no column for the target", fix="say which one it is with {--column target=NAME}"
     ),

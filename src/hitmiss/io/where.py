@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from hitmiss.core.columns import INNER, user_name
-from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.errors import UnknownName
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io import loaded
 from hitmiss.io.columns import Match
@@ -44,8 +44,6 @@ def keep_rows(stack: loaded.LoadedRows, match: Match, options: ReadSpec) -> load
         for value in values:
             if value not in choice.known:
                 raise UnknownName(f"value of {name}", value, sorted(choice.known)[:20])
-        if not choice.kept:
-            raise DataError.of("no-rows/where", name=name, values_2=values[0])
     return stack
 
 

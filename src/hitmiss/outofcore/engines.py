@@ -62,8 +62,8 @@ class ShardReader:
         from_key = plan.key.columns if plan.key is not None else ()
         absent = [name for name in wanted if name not in picks and name not in from_key]
         if absent:
-            told = {"name": absent[0], "quoted": quoted(absent[0]), "names": map(quoted, picks)}
-            raise ledger.stop("missing-column/among", [Place(self.opened.name, 1)], absent[0], **told)
+            told = {"name": absent[0], "quoted": quoted(absent[0])}
+            raise ledger.stop("missing-column/run", [Place(self.opened.name, 1)], absent[0], **told)
         both = plan.key.shared if plan.key is not None else ()
         self.identity = [name for name in ("item", "target", *plan.options.runs) if name in picks]
         self.scores = [name for name in picks if name == "score" or name.startswith(SYSTEM_PREFIX)]

@@ -314,11 +314,11 @@ def _refuse_conflict(
 
 def _by_a_view(finding: FaultGroup) -> FaultGroup:
     """Return a finding whose hint on ids that nearly match says what helps where both sides are tables."""
-    hint = finding.plain.values.get("hint")
+    hint = finding.values.get("hint")
     if not isinstance(hint, Finding) or hint.code != "would-match/stem":
         return finding
-    values = {**finding.plain.values, "hint": replace(hint, code="would-match/view")}
-    return replace(finding, plain=replace(finding.plain, values=values))
+    values = {**finding.values, "hint": replace(hint, code="would-match/view")}
+    return replace(finding, values=values)
 
 
 def _without_rows(finding: FaultGroup) -> FaultGroup:

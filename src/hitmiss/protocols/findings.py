@@ -11,14 +11,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "raw-outputs": Entry(ERROR, "raw scores have no probability; hitmiss detect {--outputs?} raw scores them"),
     "repeated-language": Entry(ERROR, "two files are of the language {twice!r}", fix="give one of each"),
     "unknown-language": Entry(ERROR, "no row has {absent!r}; there are {there}"),
-    "duplicate-id": Entry(ERROR, "{name} names some ids more than once, the first is {twice!r}"),
     "no-predictions": Entry(ERROR, "no file of predictions was given"),
     "unknown-language/no": Entry(ERROR, "no file is of {absent}"),
     "reserved-name": Entry(
         ERROR, "a {group} is called {clash!r}, which is the name of an average here", fix="rename it"
     ),
     "bad-threshold": Entry(ERROR, "a threshold of {given!r} decides nothing; {fix}"),
-    "missing-column": Entry(ERROR, "{name}: there is no column {theirs!r}; {hint}"),
     "guarantee-units/guarantees": Entry(ERROR, "guarantees and halves go by one unit; found {unit}"),
     "no-development/confidences": Entry(
         ERROR, "confidences were recalibrated on other rows", fix="give them with {--calibrate-on?}"
