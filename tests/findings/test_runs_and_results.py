@@ -27,6 +27,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
+from hitmiss.io.diagnostics import FaultGroup
 from hitmiss.llm.sound import read_sound
 from hitmiss.outofcore.stream import refuse_what_needs_trials
 from hitmiss.outofcore.warehouse import _by_a_view

@@ -46,7 +46,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "scratch-full": Entry(
         ERROR,
         "{what} is larger than what {folder} has room for: {free} MiB are left free",
-        fix="name another folder with --scratch, or fetch a part of it",
+        fix="name another folder with {--scratch?}, or fetch a part of it",
     ),
     "unreachable": Entry(ERROR, "{address} cannot be reached ({why})"),
     "no-match": Entry(ERROR, "no file matches {pattern!r}"),

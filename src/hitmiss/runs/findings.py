@@ -54,7 +54,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "answers-unread": Entry(
         ERROR,
-        "{folder}: stopped, because the last answers, one after the other, say nothing that can be used; the last: {said!r}",
+        "{folder}: stopped, because the last answers say nothing that can be used, as {said!r}",
         fix="change the question in a new run, or go on with {--resume} and {--patience 0}",
     ),
     "too-many-failures": Entry(
