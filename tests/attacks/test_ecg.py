@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hitmiss.attacks.batched import batched_families, make_records
 from hitmiss.attacks.family import find_attack
 from hitmiss.attacks.leads import LEADS, consistent, violation
-from hitmiss.attacks.peaks import detect_all, detect_r_peaks
+from hitmiss.attacks.peaks import detect_all
 from hitmiss.attacks.windows import hann_window
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.stats.random import noise_generator
@@ -106,7 +106,7 @@ def test_band_noise_lies_in_its_band() -> None:
 
 
 def test_morph_amp_is_a_gain_at_the_peaks() -> None:
-    peaks = [detect_r_peaks(x, 100.0) for x in X]
+    peaks = detect_all(X, 100.0)
     out = BATCHED["morph_amp"].apply(make_records(X, 1.0, rngs(range(4)), fs=100.0, peaks=peaks), sigma_ms=20.0)
     ratio = out[0, peaks[0], 1] / X[0, peaks[0], 1]
     drawn = rngs([0])[0].uniform(-1, 1, len(peaks[0]))
@@ -114,7 +114,7 @@ def test_morph_amp_is_a_gain_at_the_peaks() -> None:
 
 
 def test_morph_time_leaves_the_peaks_and_makes_no_steps() -> None:
-    peaks = [detect_r_peaks(x, 100.0) for x in X]
+    peaks = detect_all(X, 100.0)
     smooth = consistent(np.repeat(np.sin(np.arange(1000) / 15.0)[None, :, None], 12, axis=2))
     out = BATCHED["morph_time"].apply(make_records(smooth, 1.0, rngs([0]), fs=100.0, peaks=peaks[:1]), epsilon_max=0.3)
     np.testing.assert_allclose(out[0, peaks[0]], smooth[0, peaks[0]], atol=1e-12)
@@ -168,11 +168,11 @@ def test_windows_outside_are_refused() -> None:
 
 
 def test_peaks_of_simulated_beats_are_found() -> None:
-    found = detect_r_peaks(X[0], 100.0)
+    found = detect_all(X[:1], 100.0)[0]
     np.testing.assert_allclose(found, np.arange(50, 1000, 90), atol=1)
-    assert len(detect_r_peaks(np.zeros((1000, 12)), 100.0)) == 0
+    assert len(detect_all(np.zeros((1, 1000, 12)), 100.0)[0]) == 0
     with pytest.raises(DataError, match="at least 1 s"):
-        detect_r_peaks(X[0][:50], 100.0)
+        detect_all(X[:1, :50], 100.0)
 
 
 def test_band_noise_is_white_within_its_band() -> None:
@@ -226,7 +226,7 @@ def test_morphology_is_what_the_formulas_say_over_the_whole_record() -> None:
 def test_peaks_of_many_records_are_those_of_each() -> None:
     many = np.concatenate([heart(7, 1), heart(6, 2)])
     found = detect_all(many, 100.0)
-    assert all(np.array_equal(a, detect_r_peaks(x, 100.0)) for a, x in zip(found, many, strict=True))
+    assert all(np.array_equal(a, detect_all(x[None], 100.0)[0]) for a, x in zip(found, many, strict=True))
 
 
 def test_values_that_are_large_and_finite_are_no_error() -> None:

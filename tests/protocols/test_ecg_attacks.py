@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import hitmiss.protocols.ecg_attacks as documented
-from hitmiss.attacks.peaks import detect_r_peaks
+from hitmiss.attacks.peaks import detect_all
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import all_metrics
 from hitmiss.metrics import robustness
@@ -93,7 +93,7 @@ def names() -> dict[str, Any]:
     """What the document's code speaks of."""
     train, test = simulate(200, 0, "train"), simulate(12, 0, "test")
     model = ConvBaseline.fit(train.x, train.y)
-    peaks = [detect_r_peaks(x, 100.0) for x in test.x]
+    peaks = detect_all(test.x, 100.0)
     shown: list[Any] = []
     return {
         "model": model, "X_test": test.x, "y_test_enc": test.y, "r_peaks_cache": peaks, "sampling_rate": 100, "idx": 3,

@@ -9,7 +9,7 @@ import pytest
 from tests.simulate.graphs import ecg_graph
 
 from hitmiss.attacks.leads import violation
-from hitmiss.attacks.peaks import detect_r_peaks
+from hitmiss.attacks.peaks import detect_all
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.simulate.ecg import CLASSES, simulate, write
 from hitmiss.simulate.ecg_detector import ConvBaseline, train
@@ -24,7 +24,7 @@ def test_the_same_seed_is_the_same_heart() -> None:
 def test_signals_are_such_as_a_body_could_send() -> None:
     some = simulate(40)
     assert violation(some.x) < 1e-12 and 0.3 < np.abs(some.x).max(axis=1).mean() < 3.0
-    rates = [len(detect_r_peaks(x, 100.0)) * 6 for x in some.x]
+    rates = [len(peaks) * 6 for peaks in detect_all(some.x, 100.0)]
     assert min(rates) >= 40 and max(rates) <= 130
 
 

@@ -25,21 +25,6 @@ FEW: Final = 8
 """Records that are filtered together."""
 
 
-def detect_r_peaks(x: ArrayLike, fs: float, *, lead: int | None = None) -> Ints:
-    """Return the sample numbers of the R peaks of one record (sample × lead, or one lead).
-
-    `lead`: use only this lead; None uses the energy of all leads together.
-
-    >>> t = np.arange(1000) / 100.0
-    >>> beats = sum(np.exp(-0.5 * ((t - c) / 0.015) ** 2) for c in (1.0, 2.0, 3.1, 4.0))
-    >>> detect_r_peaks(beats, 100.0).tolist()
-    [100, 200, 310, 400]
-    """
-    signal = np.asarray(x, dtype=np.float64)
-    signal = signal[:, None] if signal.ndim == 1 else signal
-    return _peaks(_band_passed((signal if lead is None else signal[:, [lead]])[None], fs)[0], fs)
-
-
 def _peaks(filtered: Floats, fs: float) -> Ints:
     """Return the R peaks of one band-passed record."""
     from scipy.signal import find_peaks
@@ -54,7 +39,13 @@ def _peaks(filtered: Floats, fs: float) -> Ints:
 
 
 def detect_all(x: ArrayLike, fs: float) -> list[Ints]:
-    """Return the R peaks of every record (record × sample × lead)."""
+    """Return the sample numbers of the R peaks of every record (record × sample × lead), by all leads together.
+
+    >>> t = np.arange(1000) / 100.0
+    >>> beats = sum(np.exp(-0.5 * ((t - c) / 0.015) ** 2) for c in (1.0, 2.0, 3.1, 4.0))
+    >>> detect_all(beats[None, :, None], 100.0)[0].tolist()
+    [100, 200, 310, 400]
+    """
     signals = np.asarray(x, dtype=np.float64)
     parts = [_band_passed(signals[i : i + FEW], fs) for i in range(0, len(signals), FEW)]
     return [_peaks(record, fs) for part in parts for record in part]
