@@ -73,6 +73,22 @@ def test_the_best_threshold_of_trials(trials: hm.Trials) -> None:
     assert (best.value, best.threshold) == pytest.approx((max(tried)[0], -max(tried)[1]))
 
 
+def test_a_threshold_is_chosen_for_any_metric_and_decides(trials: hm.Trials) -> None:
+    best = hm.best_threshold(LABEL, SCORE, "accuracy")
+    assert best == hm.best_threshold(LABEL, SCORE, maximize="accuracy") == hm.best_threshold(trials, "accuracy")
+    assert best.value == max(np.mean(np.equal(LABEL, np.greater_equal(SCORE, t))) for t in SCORE)
+    assert hm.best_threshold(trials, "f1", "grid") == hm.best_threshold(trials, maximize="f1", search="grid")
+    said = hm.decide(trials, best)  # type: ignore[arg-type]
+    assert said.column("decision").to_list() == np.greater_equal(SCORE, best.threshold).astype(int).tolist()
+
+
+def test_categories_of_pandas_are_values() -> None:
+    pandas = pytest.importorskip("pandas")
+    truth = pandas.Categorical(np.where(LABEL == 1, "fake", "real"))
+    made = hm.evaluate(truth, SCORE, positive="fake", by=pandas.Categorical(GENERATOR))
+    assert made["eer"].value == hm.metrics.eer(LABEL, SCORE)
+
+
 def test_metrics_have_their_usual_names() -> None:
     assert hm.metrics.auc(LABEL, SCORE) == hm.metrics.roc_auc(LABEL, SCORE)
     assert hm.metrics.EER(LABEL, SCORE) == hm.metrics.eer(LABEL, SCORE)

@@ -34,7 +34,7 @@ def at_threshold(
     trials
         Trials with scores.
     threshold
-        The threshold, on the scale and in the direction of the file.
+        The threshold, on the scale and in the direction of the file; or what `best_threshold` chose.
     origin
         Where the threshold comes from. `this data` adds a note that numbers at this threshold are optimistic.
     **reading
@@ -54,6 +54,7 @@ def at_threshold(
     [1, 0]
     """
     trials = demanded(trials, "decide", reading)
+    threshold = getattr(threshold, "threshold", threshold)
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or math.isnan(threshold):
         raise UsageError.of("bad-threshold/number", threshold=threshold)
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)

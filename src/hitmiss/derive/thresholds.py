@@ -39,7 +39,9 @@ class ThresholdChoice:
 
 def best_threshold(
     tally: Tally | TrialsLike | ArrayLike,
-    maximize: str | MetricSpec | ArrayLike = OBJECTIVE,
+    scores: ArrayLike | str | MetricSpec | None = None,
+    /,
+    maximize: str | MetricSpec = OBJECTIVE,
     search: str = "exact",
     scale: ScoreScale | None = None,
     **reading: Unpack[ColumnKeywords],
@@ -49,8 +51,9 @@ def best_threshold(
     Parameters
     ----------
     tally
-        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them; or labels, with the scores after
-        them: `best_threshold(y, s)`, which maximises F1.
+        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them; or labels.
+    scores
+        The scores after labels: `best_threshold(y, s)`. After trials, what to maximise may be written here.
     maximize
         The metric. One for which low values are better (`fpr`) is minimised. A metric of scores that is read at one
         threshold (`eer`, `min_dcf`, `tpr_at_fpr`) gives this threshold.
@@ -82,10 +85,12 @@ def best_threshold(
     >>> best_threshold(t, search="grid").threshold
     0.11
     """
+    if isinstance(scores, str | MetricSpec):
+        search, maximize = (str(maximize), scores) if maximize in SEARCHES else (search, scores)
+    elif scores is not None:
+        tally = Tally.of(np.asarray(tally), np.asarray(scores))
     if search not in SEARCHES:
         raise UnknownName("search", search, SEARCHES)
-    if not isinstance(maximize, str | MetricSpec):
-        tally, maximize = Tally.of(np.asarray(tally), np.asarray(maximize)), OBJECTIVE
     if not isinstance(tally, Tally):
         trials = demanded(tally, "best_threshold", reading)
         refuse_sampling(trials, "the choice of a threshold")

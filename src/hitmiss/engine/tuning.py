@@ -142,7 +142,7 @@ class Bench:
         elif use.capacity is not None and use.volume is not None:
             kept = capacity_threshold(tally, use.capacity / use.volume, use.prevalence, scale)
         else:
-            return {kind: best_threshold(tally, self.maximize, kind, scale) for kind in SEARCHES}
+            return {kind: best_threshold(tally, maximize=self.maximize, search=kind, scale=scale) for kind in SEARCHES}
         return dict.fromkeys(SEARCHES, kept)
 
 

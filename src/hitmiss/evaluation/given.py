@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 from hitmiss.core.columns import RoleKeywords
@@ -189,7 +190,10 @@ def _is_paths(values: object) -> bool:
 
 def _plain(values: Any) -> object:
     """Return the values of a column as polars takes them; tensors leave their device first."""
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    own = type(values).__module__.partition(".")[0] == "pandas" and not hasattr(values, "to_list")
+    return np.asarray(values) if own else values
 
 
 def _dataset(value: Any) -> object:

@@ -271,7 +271,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "results-file": Entry(
         ERROR,
         "this file holds results, not scores",
-        fix="give the score files that it was made from; hitmiss report shows it, hitmiss compare takes two",
+        fix="give the score files that it was made from; hitmiss report shows results",
     ),
     "ragged-row/json": Entry(
         ERROR,
