@@ -85,6 +85,17 @@ def test_a_budget_overshoots_by_what_is_under_way_at_most(spec: RunSpec, least: 
     assert run_loop(Toy(good, ahead), store, RunSpec()).state == "complete"
 
 
+@pytest.mark.parametrize("spec", [RunSpec(max_cost=5.0), RunSpec(max_total_tokens=100)])
+def test_a_budget_that_cannot_be_metered_ends_the_run(spec: RunSpec) -> None:
+    store = InMemory(ITEMS)
+    worker = Toy(lambda at: Result(at, {"score": at}, is_metered=at != 30))
+    end = run_loop(worker, store, spec)
+    assert end.state == "over budget" and store.n_done == 31
+    with pytest.raises(IncompleteRun, match="which cannot be kept"):
+        end.require_hope("here")
+    assert run_loop(worker, store, RunSpec()).state == "complete", "without a budget nothing needs to be known"
+
+
 def test_failures_before_the_first_success_end_the_run() -> None:
     worker = Toy(lambda at: Result(at, {"error": "no"}))
     end = run_loop(worker, InMemory(ITEMS), RunSpec())

@@ -139,7 +139,12 @@ class CallWorker:
             calls=max(int(str(clean.get("requests", 1))), 1),
             tokens=tokens_used(clean),
             cost=cost_of(self.plan, call, clean, self.prices)[0] or 0.0,
+            is_metered=has_failed or call.model in self.models or _is_metered(clean),
         )
+
+
+def _is_metered(record: Mapping[str, object]) -> bool:
+    return record.get("tokens") is not None or bool(record.get("cache_hit"))
 
 
 class _Conversations:

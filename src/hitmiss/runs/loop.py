@@ -159,6 +159,9 @@ class Budget:
             "--max-total-tokens": (used.tokens, spec.max_total_tokens),
             "--max-cost": (used.cost, spec.max_cost),
         }
+        metered = {name: limits[name][1] for name in ("--max-total-tokens", "--max-cost")}
+        if used.n_unmetered and (kept := next((f"{n} {most:g}" for n, most in metered.items() if most), "")):
+            return f"{kept}, which cannot be kept (the service does not say what it uses)"
         return next((f"{name} {most:g}" for name, (n, most) in limits.items() if most is not None and n >= most), "")
 
 
@@ -209,6 +212,7 @@ def _keep(store: Store, progress: Progress, result: Result) -> None:
     progress.calls += result.calls
     progress.tokens += result.tokens
     progress.cost += result.cost
+    progress.n_unmetered += not result.is_metered
     if result.has_failed:
         progress.n_failed += 1
         progress.first_failure = progress.first_failure or f"{item}: {result.record['error']}"

@@ -25,6 +25,7 @@ class Progress:
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
+    n_unmetered: int = 0
     first_failure: str = ""
     """The first item that failed in this process, and why."""
     began: float = field(default_factory=time.monotonic)

@@ -28,6 +28,8 @@ class Result:
     calls: int = 1
     tokens: int = 0
     cost: float = 0.0
+    is_metered: bool = True
+    """False if a service was used and does not say how much: no budget of tokens or money can be kept."""
 
     @property
     def has_failed(self) -> bool:
