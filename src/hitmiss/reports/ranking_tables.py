@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from hitmiss.boards.board import BoardRow
 from hitmiss.conclude.comparison import draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
 from hitmiss.core.design import Grouping
@@ -17,6 +17,9 @@ from hitmiss.findings.wording import p_text
 from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.comparison_tables import called
 from hitmiss.reports.table import ARROW, Table, TableCell
+
+if TYPE_CHECKING:
+    from hitmiss.boards.board import BoardRow
 
 MOST_IN_MATRIX = 10
 """Maximum number of runs for which every pair is in the table; with more, each is compared with the best."""
