@@ -52,9 +52,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "{folder}: stopped, because what came back last were failures that no item can cause: {why}",
         fix="fix that and go on with {--resume} {--retry}",
     ),
+    "all-failed/stopped": Entry(ERROR, "{many} failed ({why})", fix="fix that and run again with {--resume} {--retry}"),
     "answers-unread": Entry(
         ERROR,
-        "{folder}: stopped, because the last answers say nothing that can be used, as {said!r}",
+        "{folder}: stopped, as the last answers say nothing of use: {said!r}",
         fix="change the question in a new run, or go on with {--resume} and {--patience 0}",
     ),
     "too-many-failures": Entry(

@@ -115,7 +115,7 @@ class End:
         n = self.progress.n_failed
         many = f"the first {n} {noun} all" if n > 1 else f"the first {noun.removesuffix('s')}"
         many = f"all {n:,} {noun}" if n == self.progress.n_total else many
-        raise kind(f"{many} failed ({why}); fix that and run again with --resume --retry", code="all-failed")
+        raise kind.of("all-failed/stopped", many=many, why=why)
 
     def require_few_failures(self, folder: str | Path, n_failed: int, most: float | None) -> None:
         """Raise if a larger share of the items failed than is allowed."""
