@@ -441,6 +441,8 @@ Call = Callable[[hm.Trials, hm.Results], object]
         (lambda *_: hm.drift(TABLE), "hm.drift: trials must be a Trials; found a DataFrame"),  # type: ignore[arg-type]
         (lambda *_: hm.attack(print, np.zeros(3)), "data must be a str or Path or Recordings; found a ndarray"),  # type: ignore[arg-type]
         (lambda _, r: hm.report(r, "x.html", positive="fake"), "unexpected keyword argument 'positive'"),  # type: ignore[call-arg]
+        (lambda *_: hm.Design(metric="eer"), "unknown option 'metric'; did you mean 'metrics'?"),  # type: ignore[call-arg]
+        (lambda *_: hm.ReadSpec(postive="fake"), "did you mean 'positive'?"),  # type: ignore[call-arg]
         (lambda *_: hm.Results("r.json"), "hm.Results.load('r.json')"),  # type: ignore[arg-type]
     ],
 )

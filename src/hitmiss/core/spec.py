@@ -18,6 +18,7 @@ from hitmiss.core.convert import InvalidField, declare, fit_field, plain
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Finding
 from hitmiss.core.kinds import Json
+from hitmiss.core.public_call import meant_by
 
 S = TypeVar("S", bound="Spec")
 
@@ -114,6 +115,15 @@ class Spec:
     """An immutable object of stated options, which is changed by names of fields and stored as JSON."""
 
     _form, _option = "", "option"  # what a file calls it, and an error one of its fields; without a hint, no fields
+
+    def __new__(cls, *_: object, **stated: object) -> Self:
+        """Refuse a field that there is none of, with the one that was probably meant."""
+        known = {f.name for f in fields(cls)} if stated else set[str]()
+        for name in stated:
+            if name not in known:
+                near = meant_by(name, known)
+                raise UnknownName(cls._option, name, known, {name: near} if near else None)
+        return super().__new__(cls)
 
     def _read_fields(self) -> None:
         """Read the fields that a caller may write as texts; one text is one name and not a list of letters."""
