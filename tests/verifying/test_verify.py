@@ -317,6 +317,16 @@ def test_a_printed_signature_holds_for_a_sorted_file_and_says_so(folder: Path, t
     assert said(["verify", signature, str(place), *words[1:]], folder)[0] != 0
 
 
+def test_a_printed_signature_against_other_scores_names_the_bytes_first(folder: Path) -> None:
+    """The numbers of a signature stand for its rows, so that other numbers mean other files; a results file knows its rows."""
+    signature = json.loads(claim("score-speakers", folder).read_text(encoding="utf-8"))["signature"]
+    words = verify_words("score-speakers")
+    other = ["eval_b.tsv" if word == "eval_a.tsv" else word for word in words]
+    assert other != words
+    code, text = said(["verify", signature, *other], folder)
+    assert code == 1 and "data: claimed " in text, text
+
+
 OTHERS = (
     "score-seeds", "score-affine", "toxicity", "triage-one", "triage-guarantee", "drift", "attack-scored", "compare", "compare-three",
 )  # fmt: skip
