@@ -1,11 +1,13 @@
-"""What boards, attestations, pictures and undefined numbers are refused for or noted: one small case for each code."""
+"""What boards, pages, machines and undefined numbers are refused for, or what is noted: one small case for each code."""
 
 from __future__ import annotations
 
 import os
 import wave
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -13,14 +15,27 @@ import pytest
 from tests.findings.producing import Case, assert_produces
 
 import hitmiss as hm
+from hitmiss.attacks.onnx_gradients import _convolution
 from hitmiss.boards.board import make_board
 from hitmiss.boards.exchange import write_arena
 from hitmiss.boards.plan import read_plan
+from hitmiss.cluster.ray import Cluster
 from hitmiss.core.design import Design
 from hitmiss.core.expressions import Derived
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
+from hitmiss.detection.cluster import ClusterWorker, needs
+from hitmiss.detection.on_device import pick_precision
+from hitmiss.detection.scorer import Scorer
+from hitmiss.engine.counted import TalliedColumns
 from hitmiss.engine.measure import measure_design
+from hitmiss.engine.rank import Field
 from hitmiss.engine.regression import check_regression, parse_regression
+from hitmiss.io.addresses import TableAddress
+from hitmiss.io.logs.inspect_ai import read_log
+from hitmiss.outofcore import disk
+from hitmiss.outofcore.coarse_cells import CoarseCells
+from hitmiss.outofcore.warehouse import evaluate_table
 from hitmiss.reports.displays.display import tally_of
 from hitmiss.reports.html import print_pdf
 from hitmiss.review.library import _check_picture
@@ -101,6 +116,24 @@ def repeated_items() -> object:
     return hm.measure(Trials(frame, made.header), "eer", by="target", bootstrap=50)
 
 
+def full_disk() -> object:
+    """Writing to a disk that is full."""
+    with disk.writing("folder"):
+        raise OSError(28, "No space left on device")
+
+
+def packed_log() -> object:
+    """An archive whose members are packed by a method that this Python does not know."""
+    with zipfile.ZipFile("a.eval", "w") as file:
+        file.writestr("header.json", "{}")
+    data = bytearray(Path("a.eval").read_bytes())
+    data[8:10] = (93).to_bytes(2, "little")
+    at = data.index(b"PK\x01\x02") + 10
+    data[at : at + 2] = (93).to_bytes(2, "little")
+    Path("a.eval").write_bytes(bytes(data))
+    return read_log(Path("a.eval"))
+
+
 CASES: Sequence[tuple[str, Case]] = [
     ("same-name/systems", same_slugs),
     ("no-chromium", without_programs()),
@@ -116,12 +149,28 @@ CASES: Sequence[tuple[str, Case]] = [
     ("no-curve/scores", lambda: tally_of(Trials(trials().frame.head(0), trials().header))),
 
     ("unreadable-table", lambda: hm.read(pl.LazyFrame({"id": ["a"]}).select(pl.col("id").str.to_integer()))),
+    ("no-room", full_disk),
+    ("several-scores/table", lambda: evaluate_table(
+        TableAddress("duckdb", "none.db", "t"), reading=ReadSpec(score_columns=("a",)), design=Design.of(["eer"])
+    )),
+    ("no-gradients/convolution", lambda: _convolution(ModuleType("torch"), 5)),
+    ("incomparable/many", lambda: Field.refuse(Field.__new__(Field), ["a and b cannot be compared", "a and c neither"], False)),
+    ("int8-on-cpu/runs", lambda: pick_precision("int8", "cuda")),
+    ("no-cuda/cluster", lambda: needs(Cluster("auto", cpus=8, gpus=0, machines=1), None, 0, "cuda")),
+    ("log-packed", packed_log),
+    ("worker-not-open", lambda: Scorer()._begun(None)),  # type: ignore[arg-type]
+    ("worker-records", lambda: ClusterWorker._write_down(
+        ClusterWorker.__new__(ClusterWorker), SimpleNamespace(positions=[0, 1]), SimpleNamespace(records=[{}])  # type: ignore
+    )),
+    ("needs-every-trial/column", lambda: TalliedColumns.named(TalliedColumns.__new__(TalliedColumns), "seconds")),
+    ("needs-every-trial/units", lambda: CoarseCells.unit_sample(CoarseCells.__new__(CoarseCells), *[None] * 3, 0)),  # type: ignore
     ("key-of-runs/stream", "score a.csv -m eer --stream --key k.csv --run-column system"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "case"), [pytest.param(*case, id=case[0]) for case in CASES])
 def test_boards_pages_runs_and_undefined_numbers(code: str, case: Case, tmp_path: Path) -> None:
+    (tmp_path / "a2.csv").write_text("id,label,score\n" + "\n".join(f"i{k},{k % 2},{k}" for k in range(20)))
     (tmp_path / "a.csv").write_text("id,system,score\n" + "\n".join(f"i{k},{s},{k}" for k in range(20) for s in "mn"))
     (tmp_path / "k.csv").write_text("id,label\n" + "\n".join(f"i{k},{('spoof', 'bonafide')[k % 2]}" for k in range(20)))
     assert_produces(code, case, tmp_path)
