@@ -18,7 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "RESULTS.md"
 NAMES = (
-    "bootstrap", "interval_coverage", "plans", "rankings", "boards", "command", "toxicity", "triage_guarantee", "prevalence_coverage", "llm_runs", "comparisons", "detect", "detect_gpu", "kills", "fuzzing", "attacks",
+    "bootstrap", "interval_coverage", "plans", "rankings", "boards", "command", "toxicity", "moderation", "triage_guarantee", "prevalence_coverage", "llm_runs", "comparisons", "detect", "detect_gpu", "kills", "fuzzing", "attacks",
     "attacks_gpu", "ecg_ptbxl", "report", "scale", "cluster",
 )  # fmt: skip
 """In the order of the page. What needs a machine or data that is not here keeps the table it has."""

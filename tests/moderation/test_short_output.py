@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from hitmiss.cli.main import run
@@ -49,3 +50,30 @@ def test_forty_lines(runs: Path, capsys: Capture, words: list[str]) -> None:
     assert [line for line in short.splitlines() if line.startswith("hitmiss:")] == [
         line for line in full.splitlines() if line.startswith("hitmiss:")
     ]
+
+
+def test_of_many_slices_and_identities_the_worst_are_shown(tmp_path: Path, capsys: Capture) -> None:
+    """Six labels in seven languages with nine identities: 42 slices, and the whole table by `--full`."""
+    rng, n = np.random.default_rng(5), 1400
+    names = [f"kind{k}" for k in range(6)]
+    shared = {"id": [f"c{i}" for i in range(n)], "language": [LANGUAGES[i % 7] for i in range(n)]}
+    label = {name: (rng.random(n) < 0.4).astype(int) for name in names}
+    member = {f"identity{k}": (rng.random(n) < 0.2).astype(int) for k in range(9)}
+    paths = [str(tmp_path / f"{name}_run.csv") for name in ("first", "second")]
+    for path in paths:
+        score = {
+            f"{k}_prob": np.round(np.clip(0.3 + 0.3 * y + rng.normal(0, 0.2, n), 0, 1), 4) for k, y in label.items()
+        }
+        if path == paths[1]:
+            worse = np.array(shared["language"]) == "tr"
+            score["kind3_prob"] = np.where(worse, np.round(rng.random(n), 4), score["kind3_prob"])
+        pl.DataFrame({**shared, **label, **score, **member}).write_csv(path)
+    words = ["compare", *paths, "-p", "toxicity", "--by", "type,language", "--identity", *member, "--bootstrap", "50"]
+    assert run(words) == 0
+    short = capsys.readouterr().out
+    assert len(short.splitlines()) <= 40 and "the 6 of 42 that differ most" in short
+    assert any(line.split()[:2] == ["kind3", "tr"] for line in short.splitlines())
+    assert run([*words, "--full"]) == 0
+    assert sum(line.startswith("kind") for line in capsys.readouterr().out.splitlines()) >= 42
+    assert run(["toxicity", paths[0], "--identity", *member, "--bootstrap", "0"]) == 0
+    assert "the 3 worst of 9 (--full)" in capsys.readouterr().out

@@ -17,6 +17,8 @@ from hitmiss.reports.result_tables import SPREADS
 from hitmiss.reports.table import ARROW, Table, TableCell
 
 VERDICT = "verdict"
+MOST_SLICES, SHOWN_SLICES = 16, 6
+"""With more slices than the first number, those that differ most are shown first."""
 LEGEND = (
     "better/same/worse: on how many pairs the answer of B is better than that of A, equally good, or worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
@@ -46,7 +48,7 @@ def tables(
         if is_sliced(d, comparison) and d not in gaps and d.metric != FINAL
     )
     kept = list(families) if full else list(families)[:1]
-    found += [_by_slice(comparison, names, metric, positive, numbers) for names, metric in kept]
+    found += [_by_slice(comparison, names, metric, positive, numbers, full) for names, metric in kept]
     kept_gaps = gaps if full else [d for d in gaps if d.metric == gaps[0].metric]
     found += [_gaps(kept_gaps, comparison, numbers)] if gaps else []
     if not full and found:
@@ -95,7 +97,7 @@ def _gaps(rows: Sequence[Difference], comparison: Comparison, numbers: ComparedN
 
 
 def _by_slice(
-    comparison: Comparison, names: tuple[str, ...], metric: str, positive: str, numbers: ComparedNumbers
+    comparison: Comparison, names: tuple[str, ...], metric: str, positive: str, numbers: ComparedNumbers, full: bool
 ) -> Table:
     own = [d for d in comparison if tuple(d.slice) == names and d.metric == metric and d.average not in SPREADS]
     pooled = [d for d in comparison if not d.slice and d.metric == metric]
@@ -116,11 +118,16 @@ def _by_slice(
         return _slice_row(key, d, _values(d, comparison, numbers), draws_behind(comparison))
 
     slices, macro = [d for d in own if not d.average], [d for d in own if d.average]
+    n_slices = len(slices)
+    if not full and n_slices > MOST_SLICES:
+        most = sorted(slices, key=lambda d: (d.p_value if d.p_value is not None else 1.0, -abs(d.delta or 0.0)))
+        slices = [d for d in slices if d in most[:SHOWN_SLICES]]
     rows = [row(tuple(d.slice.values()), d) for d in slices]
     blank = ("",) * (len(names) - 1)
     rows += [row(("pooled", *blank), d) for d in pooled]
     rows += [row((str(d.average), *blank), d) for d in macro]
     title = f"{_titled(own[0], comparison)} by {' × '.join(names)}"
+    title += f"; the {SHOWN_SLICES} of {n_slices} that differ most (--full)" if len(slices) < n_slices else ""
     kinds = ("",) * len(slices) + ("pooled",) * len(pooled) + ("macro",) * len(macro)
     made = Table(title, (*header, VERDICT, ""), tuple(rows), len(names), kinds=kinds)
     return _arranged(made, len(names) + 4, numbers)

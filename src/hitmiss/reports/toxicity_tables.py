@@ -82,13 +82,17 @@ def _short(value: object) -> str:
     return f"{value:.{PLACES}f}" if isinstance(value, float) else _exact(value)
 
 
+MOST_IDENTITIES: Final = 3
+"""With more identities, the worst of them are shown first."""
+
+
 def tables(board: Board, full: bool = True) -> list[Table]:
     """Return ranking and F1, decisions and counts, each narrow enough for a terminal; bias by identity if asked for.
 
     Without `full`, one table: intervals of the two main metrics, and the numbers of the decisions.
     """
     found = [_ranking(board), _decided(board), _counted(board)] if full else [_summary(board)]
-    return [*found, _bias(board)] if any("identity" in e.slice for e in board.results) else found
+    return [*found, _bias(board, full)] if any("identity" in e.slice for e in board.results) else found
 
 
 def _summary(board: Board) -> Table:
@@ -178,11 +182,19 @@ def _threshold(row: Row) -> str:
     return f"{row.rule.threshold:.4g}" if row.rule.threshold is not None else row.rule.origin.removeprefix("column ")
 
 
-def _bias(board: Board) -> Table:
+def _bias(board: Board, full: bool) -> Table:
+    """Return the identities, of many only the worst unless all are asked for, and their power means."""
     cells = [e for e in board.results if "identity" in e.slice]
     kinds = list(dict.fromkeys(e.metric for e in cells if e.metric != "bias_score"))
     rows = []
-    for name in dict.fromkeys(e.slice["identity"] for e in cells):
+    lowest: dict[str, float] = {}
+    for e in cells:
+        if e.average is None and e.value is not None:
+            lowest[e.slice["identity"]] = min(e.value, lowest.get(e.slice["identity"], 1.0))
+    names = list(dict.fromkeys(e.slice["identity"] for e in cells))
+    is_short = not full and len(names) - 1 > MOST_IDENTITIES
+    worst = sorted(lowest, key=lambda name: lowest[name])[:MOST_IDENTITIES] if is_short else names
+    for name in (name for name in names if name in worst or name == "*"):
         own = {e.metric: e for e in cells if e.slice["identity"] == name}
         inside = own["subgroup_auc"]
         sizes = (_count(inside.n), _count(inside.n_positive)) if name != "*" else (TableCell(""), TableCell(""))
@@ -191,6 +203,7 @@ def _bias(board: Board) -> Table:
     title = (
         f"unintended bias by identity; final number {number(final.value)} (power means, p = {final.settings['p']:g})"
     )
+    title += f"; the {MOST_IDENTITIES} worst of {len(names) - 1} (--full)" if is_short else ""
     return Table(title, ("identity", "mentions", "toxic", *(f"{k} {ARROW['high']}" for k in kinds)), tuple(rows))
 
 
