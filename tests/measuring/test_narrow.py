@@ -63,6 +63,28 @@ def test_units_of_one_row_are_as_wide_as_trials(metric: str) -> None:
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_costs_and_differences_over_units_of_one_row_are_as_wide_as_over_trials(seed: int) -> None:
+    """400 units are left out in blocks, whose jackknife is too uncertain to widen an interval."""
+    rng = np.random.default_rng(seed)
+    label, row = rng.random(400) < 0.3, np.char.add("r", np.arange(400).astype(str))
+    noise = rng.normal(size=(2, 400))
+    runs = [
+        Trials.of(
+            label, d * (noise[0] + noise[1] * k + d * label) - d * d / 2, header=Header(score_kind="llr"), row=row
+        )
+        for k, d in ((0.0, 2.4), (0.5, 2.1))
+    ]
+    ratios = []
+    for metric in ("cllr", "act_dcf"):
+        alone, over = (measure(runs[0], [metric], bootstrap=500, unit=unit).one(metric) for unit in (None, "row"))
+        one, two = (compare(*runs, [metric], bootstrap=500, unit=unit, force=True)[0] for unit in (None, "row"))
+        for first, second in ((alone, over), (one, two)):
+            assert None not in (first.low, first.high, second.low, second.high)
+            ratios.append((second.high - second.low) / (first.high - first.low))
+    assert ratios == pytest.approx([1.0] * 4, abs=0.15) and np.mean(ratios) == pytest.approx(1.0, abs=0.08)
+
+
 def area(positive: Array, negative: Array, w1: Array, w0: Array) -> float:
     """The weighted share of pairs in the right order."""
     return float(w1 @ (positive[:, None] > negative[None, :]) @ w0 / (w1.sum() * w0.sum()))

@@ -249,7 +249,7 @@ class Draws:
                 (self._counted(s, labelled, effective_squares), self._counted(s, labelled, effective)) for s in samples
             ]
             between = min(low for low, _ in ends), min(high for _, high in ends)
-        return LeftOut(groups, fewest, crossed or apart, cells, between)
+        return LeftOut(groups, fewest, crossed or apart, cells, between, blocks.is_pooled)
 
     def left(self, form: Functional, sample: Sample) -> Floats | None:
         """Return the numbers of a form without one block of units each; None without units, or if it was not drawn."""

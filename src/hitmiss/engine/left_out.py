@@ -49,12 +49,14 @@ class UnitBlocks:
     weights: Floats
     group: NDArray[np.int64]
     groups: int
+    is_pooled: bool = False
+    """Whether some block holds several units, because they are too many to be left out one by one."""
 
     @classmethod
     def of(cls, kinds: Sequence[UnitKind], groups: int) -> UnitBlocks:
         """Make them from the units that vary on their own."""
         most = MOST_BLOCKS // len(kinds)
-        weights, group = [], []
+        weights, group, is_pooled = [], [], False
         for k, kind in enumerate(kinds):
             place = np.unique(kind.number, return_inverse=True)[1] - int(kind.number.min() < 0)
             # Thousands of units one at a time would cost more than the replicates; blocks of them show the same skewness.
@@ -62,6 +64,7 @@ class UnitBlocks:
             count = int(place.max(initial=-1)) + 1
             order = generator(0, "blocks").permutation(count) if count > most else np.arange(count)
             block = np.where(kind.number >= 0, order[place] % most, -1)
+            is_pooled |= count > most
             for left in np.unique(block[block >= 0]).tolist():
                 row = (block != left).astype(np.float64)
                 if kind.apart:
@@ -69,7 +72,8 @@ class UnitBlocks:
                     row *= (kind.sizes() / np.maximum(kind.sizes(block != left), 1.0))[kind.stratum]
                 weights.append(row)
                 group.append(k)
-        return cls(np.array(weights).reshape(len(group), len(kinds[0].number)), np.array(group, dtype=np.int64), groups)
+        made = np.array(weights).reshape(len(group), len(kinds[0].number))
+        return cls(made, np.array(group, dtype=np.int64), groups, is_pooled)
 
 
 def whole_weights(weights: Floats, trials: int) -> NDArray[np.int64]:

@@ -190,8 +190,9 @@ def student(
     in. With a bound the scale removes most of the skewness, so that the first move is at most `MOST_LEAN`, and both
     fade beyond `FEW_UNITS`. Replicates of few units reach far out on the scale near a bound, so the error of
     `FEW_UNITS` or fewer is that of the plain replicates times the slope of the scale, which passes over to the
-    deviation on the scale as the moves fade; above one bound, the jackknife error is used if it is larger then. Of crossed units, whose products vary
-    too much, the error is that of `without`. Measured for 6 to 400 units, equal, unequal and of one class: see
+    deviation on the scale as the moves fade; without two bounds, the jackknife error is used if it is larger then, unless
+    units are so many that they are left out in blocks, of which there are too few for it. Of crossed units, whose products
+    vary too much, the error is that of `without`. Measured for 6 to 400 units, equal, unequal and of one class: see
     docs/intervals.md.
 
     >>> low, high = student(np.random.default_rng(0).normal(0.1, 0.01, 2000), 0.1, 5.0, (0.0, 1.0))
@@ -223,7 +224,7 @@ def student(
         lean = left.acceleration * (2.0 * t * t + 1.0)
         if is_crossed:
             error, bias = math.sqrt(left.variance), 0.0
-        elif not all(map(math.isfinite, bounds)):
+        elif not (left.is_pooled or all(map(math.isfinite, bounds))):
             error = max(error, math.sqrt(left.variance))
     if is_bounded and not is_crossed and error > 0.0:
         error *= (shown * plain / error) ** (fading * fading)

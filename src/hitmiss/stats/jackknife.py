@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,9 @@ class LeftOut:
     between
         For one group of unequal units, the effective number of units if all variance is between units and if all is
         inside them; what units add shows where in between the truth lies. None: `effective` is known.
+    is_pooled
+        Whether several units are left out at a time, because they are many: a variance of so few blocks is no better than
+        that of replicates.
     """
 
     groups: tuple[Floats, ...]
@@ -43,6 +46,7 @@ class LeftOut:
     apart: bool = True
     cells: Floats | None = None
     between: tuple[float, float] | None = None
+    is_pooled: bool = False
 
     @classmethod
     def mean(cls, several: Sequence[LeftOut]) -> LeftOut:
@@ -50,12 +54,19 @@ class LeftOut:
         groups = tuple(np.mean(own, axis=0) for own in zip(*(one.groups for one in several), strict=True))
         cells = [one.cells for one in several if one.cells is not None]
         effective = tuple(max(own) for own in zip(*(one.effective for one in several), strict=True))
-        return cls(groups, effective, several[0].apart, np.mean(cells, axis=0) if cells else None, several[0].between)
+        return cls(
+            groups,
+            effective,
+            several[0].apart,
+            np.mean(cells, axis=0) if cells else None,
+            several[0].between,
+            several[0].is_pooled,
+        )
 
     def each(self, change: Callable[[Floats], Floats]) -> LeftOut:
         """Return the same with all numbers changed alike."""
         cells = None if self.cells is None else change(self.cells)
-        return LeftOut(tuple(map(change, self.groups)), self.effective, self.apart, cells, self.between)
+        return replace(self, groups=tuple(map(change, self.groups)), cells=cells)
 
     @cached_property
     def _shares(self) -> list[float]:
