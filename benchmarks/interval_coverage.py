@@ -453,12 +453,18 @@ def _reason(setting: Setting, place: str, metric: str) -> str:
         return "unequal units: they say as little as 4 to 8 equal ones, so Student's quantile is 2.4 to 3.2, not 1.96"
     if 0 < setting.units <= 10:
         return f"{setting.units} units: Student's quantile is {t_quantile(0.975, setting.units - 1.0):.2f}, not 1.96, on the scale of the bounds"
+    if place == "derived":
+        return "a derived number of few or unequal units, whose skewness moves its ends"
     if metric in SLOW:
         return "a quantile: its error is read off the few values around it"
     if place == "gap":
         return "a gap between slices of which one has few errors"
     if metric in ("coverage_at_accuracy", "accuracy_at_coverage"):
         return "read at a threshold of its own: it jumps from one trial to the next"
+    if setting.kind == "two-way":
+        return "crossed units: 12 attacks carry most of the error, Student's quantile is 2.2"
+    if setting.kind == "pure" and setting.each > 1:
+        return "units of one class each: as many units as the rarer class has, of which few show errors"
     return "a slice of few trials of one class"
 
 
