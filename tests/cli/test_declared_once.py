@@ -27,7 +27,7 @@ OWN = {
     "export": {"--metric"},  # picks from results
     "triage": {"--human"},
     "replace": {"--by", "--threshold", "--seed", "--level"},  # of the decisions in use; which texts choose; all groups
-    "prevalence": {"--where"},  # slices of stored results
+    "prevalence": {"--where", "--name"},  # slices of stored results; what another tool calls the detector
     "validate": {"--protocol"},  # as in drift, detect and shortcuts: it reads, and asks for nothing
 }
 """Options of a verb that mean something else than the field of a spec with the same spelling."""

@@ -15,9 +15,10 @@ COMMAND = re.search(r"^`hitmiss (score .*)`$", PAGE, re.M)
 STEPS = re.findall(r"^\| (\d+) \| .* \| (.*) \|$", PAGE, re.M)
 NOT_ON_THIS_WAY = {
     *("cli/failures.py", "core/settings.py", "core/protocol.py", "protocols/asvspoof5.toml", "io/join.py"),
-    "derive/decisions.py",
+    *("derive/decisions.py", "engine/derived.py"),
 }
-"""Files of steps that this command does not need: it does not fail, and has no settings, protocol, key or threshold."""
+"""Files of steps that this command does not need: it does not fail, and has no settings, protocol, key, threshold or derived
+number."""
 
 
 def files(text: str) -> list[str]:
