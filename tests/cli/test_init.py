@@ -451,7 +451,7 @@ def test_a_column_called_score_that_holds_words_is_none(capsys: pytest.CaptureFi
     table.write_csv("words.csv")
     said = ("--positive", "fake", "--score-kind", "raw")
     assert area(capsys, "score", "both.csv", *said) == pytest.approx(roc_auc_score(fake, scores))
-    assert "no column is the score" in tried(capsys, "score", "words.csv", "--positive", "fake", code=3)[1]
+    assert "unreadable scores" in tried(capsys, "score", "words.csv", "--positive", "fake", code=3)[1]
     assert "verdict=NAME, if one holds decisions" in tried(capsys, "init", "words.csv", code=2)[1]
 
 
