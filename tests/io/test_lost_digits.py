@@ -13,6 +13,7 @@ import pytest
 import hitmiss as hm
 from hitmiss.core.errors import DataError
 from hitmiss.io.addresses import table_of
+from hitmiss.io.cells import plain_numbers
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.outofcore.warehouse import evaluate_table
 
@@ -107,3 +108,9 @@ def test_a_number_that_a_float_holds_is_scored(entrance: str, score: Number, tmp
     ENTRANCES[entrance](
         tmp_path, [0, 1, 2, score, 4, 5] if isinstance(score, int) else [0.0, 1.0, 2.0, score, 4.0, 5.0]
     )
+
+
+def test_names_of_trials_beyond_exact_floats_stay_apart() -> None:
+    """2^53 and 2^53 + 1 are one float and two trials."""
+    names = ["9007199254740991", "9007199254740992", "9007199254740993", "0007.0"]
+    assert plain_numbers(pl.Series("trial", names)).to_list() == [*names[:3], "7"]

@@ -129,3 +129,14 @@ def test_many_replicates_at_once_are_each_alone(some: Rows) -> None:
     ):
         alone = [float(metric(label, decision, confidence, w, **setting)) for w in weights]
         assert of(together, **setting).tolist() == pytest.approx(alone, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("weight", [0.1, 1.0, 0.3])
+def test_an_accuracy_that_is_just_reached_counts_and_half_an_answer_more_does_not(weight: float) -> None:
+    """Each share of right answers among up to 120, whose weights are sums that no float holds exactly."""
+    for n in (3, 7, 10, 49, 120):
+        for right in range(1, n):
+            label, decision, confidence = columns([(0.5, k < right) for k in range(n)])
+            asked = (label, decision, confidence, [weight] * n)
+            assert m.coverage_at_accuracy(*asked, accuracy=right / n) == pytest.approx(1.0)
+            assert m.coverage_at_accuracy(*asked, accuracy=(right + 0.5) / n) == 0.0
