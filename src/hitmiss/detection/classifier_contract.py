@@ -29,19 +29,16 @@ def exclusive_classes(
     if outputs.shape[1] < 2 or bits.ndim != 2 or bits.shape[1] < 2:
         return False, ""
     is_one_hot = bool((bits.sum(axis=1) == 1).all())
-    how = "say --single-label (the largest output is the answer) or --multi-label (every class by itself)"
     if ending == "softmax" or (kind == "probability" and are_distributions(outputs)):
         origin: Origin = "its last step" if ending == "softmax" else "its values"
         if not is_one_hot:
             wrong = int(np.argmax(bits.sum(axis=1) != 1))
-            raise UsageError.of(
-                "exclusive-unknown/outputs", name=name, wrong=wrong + 1, bits=int(bits[wrong].sum()), how=how
-            )
+            raise UsageError.of("exclusive-unknown/outputs", name=name, wrong=wrong + 1, bits=int(bits[wrong].sum()))
         return True, origin
     if ending == "sigmoid" or kind in ("multilabel", "probability"):
         return False, "its last step" if ending == "sigmoid" else "its values" if kind == "probability" else "the model"
     if is_one_hot:
-        raise UsageError.of("exclusive-unknown", name=name, shape=outputs.shape[1], how=how)
+        raise UsageError.of("exclusive-unknown", name=name, shape=outputs.shape[1])
     return False, "the data"
 
 

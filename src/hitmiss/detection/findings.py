@@ -18,7 +18,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-precision": Entry(ERROR, "BEATs runs in {kinds}; {precision} is not among them"),
     "exclusive-unknown": Entry(
         ERROR,
-        "{name} gives logits of {shape} classes: do they exclude each other (softmax) or not (a sigmoid each)? {how}",
+        "{name} gives logits of {shape} classes, of which one may be true (softmax) or several (a sigmoid each)",
+        fix="say {--single-label?} or {--multi-label?}",
     ),
     "other-gradients": Entry(
         ERROR,
@@ -32,7 +33,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "exclusive-unknown/outputs": Entry(
         ERROR,
-        "the outputs of {name} sum to 1, as of classes that exclude each other, and record {wrong} of the data has {bits} classes: {how}",
+        "the outputs of {name} sum to 1, as if one class were true, and record {wrong} of the data has {bits}",
+        fix="say {--single-label?} or {--multi-label?}",
     ),
     "not-arrays": Entry(ERROR, "this detector takes sound or pictures, not texts"),
     "int8-nothing": Entry(
