@@ -258,6 +258,9 @@ class Dialogue:
             if not error.choices:
                 raise
             return _of_choices(error.choices, error.message, self._looked()), None
+        words = [f for f in seen.faults if f.column == "score" and f.kind not in COLUMNS]
+        if words and len(words) >= len(self.looks[words[0].file or ""].cells(0)):  # all of them: it is another column
+            return self._column(words[0]), seen
         if seen.choices:
             return _of_choices(seen.choices, seen.faults[0].message, self._looked()), seen
         fault = next((f for f in seen.faults if f.kind in COLUMNS and f.column in ("item", "label", "score")), None)
