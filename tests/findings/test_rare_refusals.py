@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
+import polars as pl
 import pytest
 from tests.findings.producing import Case, assert_produces
+from tests.robustness.test_versus import campaign, compare_attacks
 
 import hitmiss as hm
 from hitmiss.attacks.codec_engines import _run_ffmpeg
+from hitmiss.attacks.config import PerturbationConfig
+from hitmiss.attacks.model import Classifier
+from hitmiss.attacks.perform import Records, perform
+from hitmiss.claims.attestation import PREDICATE, STATEMENT, check_attestation
 from hitmiss.claims.replay import Files, replayed
 from hitmiss.cluster.ray import Head
-from hitmiss.cluster.sending import Sent, accepted, attempted
+from hitmiss.cluster.sending import accepted, attempted
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.design import Design, TriageRules
+from hitmiss.core.envelope import sealed_envelope
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.derive.calibration import fit_affine
-from hitmiss.detection.opening import open_detector
-from hitmiss.detection.scorer import Scorer
+from hitmiss.detection.detector import as_detector
+from hitmiss.detection.loop import run_detector
+from hitmiss.detection.settings import Settings
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.interval import ends_of_draws
 from hitmiss.evaluation.protocol import find_protocol, read_trials
+from hitmiss.io.manifest import read_manifest
+from hitmiss.llm.detectors import Model
+from hitmiss.llm.items import read_items
+from hitmiss.llm.plan import CallPlan
+from hitmiss.llm.run import work_on_calls
+from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.protocols.triage import decided
 from hitmiss.reports.pictures import load
 from hitmiss.review.answered import Wish
 from hitmiss.review.choice import choose
 from hitmiss.review.library import Library
+from hitmiss.runs.manifest import SCHEMA, Manifest, load_manifest
+from hitmiss.runs.manifest import sealed as manifest_sealed
 
 
 def trials() -> Trials:
@@ -78,33 +97,111 @@ def barely_spread() -> object:
         return fit_affine([0, 1, 0, 1] * 10, [0, 1e-300, 2e-300, 3e-300] * 10)
 
 
+def failed_claim() -> object:
+    """Check a signed statement that says that its claim did not hold."""
+    ed25519 = pytest.importorskip("cryptography.hazmat.primitives.asymmetric.ed25519")
+    serialization = pytest.importorskip("cryptography.hazmat.primitives.serialization")
+    key = ed25519.Ed25519PrivateKey.generate()
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption())
+    Path("key").write_bytes(key.private_bytes(*form))
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    Path("signers").write_text(f"lab@venue {public.decode()}\n")
+    Path("r.json").write_text("{}")
+    statement = {
+        "_type": STATEMENT,
+        "subject": [{"name": "r.json", "digest": {"sha256": hashlib.sha256(b"{}").hexdigest()}}],
+        "predicateType": PREDICATE,
+        "predicate": {"configuration": [], "result": "FAILED"},
+    }
+    Path("claim.json").write_text(json.dumps(sealed_envelope(json.dumps(statement).encode(), "key")))
+    return check_attestation("claim.json", "signers")
+
+
+def all_fail(kind: str) -> object:
+    """A run of which every item fails, told to go on whatever happens."""
+
+    def fails(*_: object) -> NoReturn:
+        raise ValueError("cut off")
+
+    if kind == "items":
+        rows = pl.DataFrame({"file": ["a.wav", "b.wav"], "label": ["fake", "real"]})
+        data = read_manifest(rows, options=ReadSpec(positive="fake"))
+        return run_detector(fails, data, Settings(), RunSpec(patience=0), output="run", load=fails)
+    Path("d.jsonl").write_text('{"id": "a", "text": "x", "label": "fake"}\n{"id": "b", "text": "y", "label": "real"}\n')
+    models = {"m": Model(as_detector(fails))}
+    plan = CallPlan(read_items(Path("d.jsonl")), ["m"], detectors={"m": models["m"].identity})
+    return work_on_calls(plan, RunSpec(patience=0), output="r.jsonl", models=models)
+
+
+def attacked(family: str, **aim: str) -> object:
+    """Attack a record of two leads."""
+    model = Classifier(lambda x: 1 / (1 + np.exp(-x.mean(axis=(1, 2))[:, None] * [1, 2])), outputs="multilabel")
+    signals = np.random.default_rng(0).normal(size=(1, 200, 2))
+    records = Records(signals, np.array([[1.0, 0.0]]), 100.0, model, ("a", "b"))
+    return perform(records, [0], [PerturbationConfig(family, 0.5, 1.0, **aim)], [np.random.default_rng(0)])  # type: ignore[arg-type]
+
+
+def more_attacks() -> object:
+    """Compare a system with one that met one more attack."""
+    one, other = campaign(2, 0.1), campaign(3, 0.5)
+    more = other.frame.filter(pl.col("attack") == "pgd").with_columns(attack=pl.lit("fgsm"))
+    return compare_attacks(one, Trials.from_frame(pl.concat([other.frame, more]), other.header))
+
+
+def streamed(words: str, *labels: str) -> Callable[[], object]:
+    """Stream files of trials with these labels, a file for each."""
+
+    def call() -> object:
+        for at, words_of_file in enumerate(labels):
+            own = words_of_file.split()
+            rows = (f"{at}-{k},{own[k * len(own) // 400]},{k * 7 % 11},{'ab'[at]},{'xy'[at]}\n" for k in range(400))
+            Path(f"s{at}.csv").write_text("id,label,score,codec,attack\n" + "".join(rows))
+        return hm.run(f"score {' '.join(f's{at}.csv' for at in range(len(labels)))} -m eer --stream {words}".split())
+
+    return call
+
+
+def renamed_away() -> object:
+    """Stream the trials of a codec by the name it had before, of which there are none."""
+    streamed("--bootstrap 0", "spoof bonafide")()
+    reading = ReadSpec(rename={"codec": {"c": "d"}}, where={"codec": ("c",)})
+    return evaluate_streamed(["s0.csv"], metrics=["eer"], reading=reading)
+
+
+def half_described() -> object:
+    """Read a run that names its rows and not how to read them."""
+    Path("run").mkdir()
+    facts = {"rows": "rows.parquet"}
+    manifest = Manifest(SCHEMA, "detect", "0", {}, 0, "0", "complete", "now", facts=facts, files={"rows.parquet": "0"})
+    Path("run/manifest.json").write_bytes(manifest_sealed(asdict(manifest)))
+    return load_manifest("run")
+
+
 CASES: Sequence[tuple[str, Case, str]] = [
+    ("all-failed", lambda: all_fail("calls"), "all 2 calls"),
+    ("all-failed/items", lambda: all_fail("items"), "cut off"),
+    ("attested-failure", failed_claim, "claim.json"),
     ("bad-asv-key", verifier, "asv.txt"),
     ("ffmpeg-failed", failing_ffmpeg, "Unknown encoder"),
     ("key-not-a-table", lambda: replayed(
         Design.of(["eer"]), ReadSpec(), Files(("duckdb:a.db#scores",), ("key.csv",)), ()
     ), "key"),
+    ("labels-name-no-class/shards", streamed("--bootstrap 0", "spoof bonafide", "0 1"), ""),
     ("lost-cluster", lambda: (_ for _ in ()).throw(Head("10.1.1.1", 6379).loss()), "10.1.1.1"),
+    ("malformed-run-facts/names", half_described, ""),
     ("no-bca", lambda: ends_of_draws(None, Drawn(0.5, replicates=np.ones(9)), SamplingPlan(method="bca")), "BCa"),  # type: ignore
     ("no-development/confidences", lambda: decided(trials(), Design(triage=TriageRules(recalibration="pav"))), ""),
     ("no-fit", barely_spread, "pav"),
+    ("no-rows/where", renamed_away, "codec=c"),
     ("nothing-to-review/shown", without_media, ""),
+    ("only-in-one/attack", more_attacks, "fgsm"),
     ("pictures-refused", unknown_curve, "r.json"),
+    ("target-unused/any-bit", lambda: attacked("hop_skip_jump", target_class="a"), "hop_skip_jump"),
     ("unseen-file", lambda: accepted(attempted(lambda: Path("gone.csv").read_text())), "gone.csv"),
+    ("which-class/shards", streamed("--bootstrap 0 --higher dog --positive cat", "cat dog"), ""),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("code", "case", "named"), [pytest.param(*case, id=case[0]) for case in CASES])
 def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
-    assert_produces(code, case, tmp_path, named)
-
-
-HEAVY: Sequence[tuple[str, Case, str]] = [
-    ("on-machine", lambda: accepted(Scorer().open(Sent.of(partial(open_detector, "gone.py:f")))), "gone.py"),
-]  # fmt: skip
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize(("code", "case", "named"), [pytest.param(*case, id=case[0]) for case in HEAVY])
-def test_produced_with_heavy_packages(code: str, case: Case, named: str, tmp_path: Path) -> None:
     assert_produces(code, case, tmp_path, named)

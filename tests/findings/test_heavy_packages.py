@@ -1,0 +1,101 @@
+"""What models of torch and ONNX, clusters and databases are refused for: each code made with the package itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.findings.producing import Case, assert_produces
+
+from hitmiss.attacks.onnx_gradients import onnx_function
+from hitmiss.cluster.sending import Sent, accepted
+from hitmiss.detection.checkpoints import load_weights
+from hitmiss.detection.on_device import pick_device
+from hitmiss.detection.opening import open_detector
+from hitmiss.detection.scorer import Scorer
+from hitmiss.detection.tracing import Settled
+
+pytestmark = pytest.mark.extras
+
+
+def torch() -> Any:
+    return pytest.importorskip("torch")
+
+
+def graph(kinds: Sequence[str], use: Callable[[str], object], **attributes: object) -> Callable[[], object]:
+    """Use an ONNX file with one output for each of these steps of three values; a step takes weights if it has any."""
+
+    def call() -> object:
+        onnx = pytest.importorskip("onnx")
+        form, make = onnx.TensorProto.FLOAT, onnx.helper
+        weights = ["scale", "bias", "mean", "variance"] if "BatchNormalization" in kinds else []
+        nodes = [make.make_node(kind, ["x", *weights], [kind], **attributes) for kind in kinds]
+        places = [make.make_tensor_value_info(name, form, ["batch", 3]) for name in ("x", *kinds)]
+        numbers = [make.make_tensor(name, form, [3], [1.0, 1.0, 1.0]) for name in weights]
+        whole = make.make_graph(nodes, "steps", places[:1], places[1:], numbers)
+        onnx.save(make.make_model(whole, opset_imports=[make.make_opsetid("", 17)], ir_version=9), "m.onnx")
+        return use("m.onnx")
+
+    return call
+
+
+def weights(saved: Callable[[], object]) -> Callable[[], object]:
+    """Load what was saved into a layer with two inputs."""
+
+    def call() -> object:
+        torch().save(saved(), "w.pt")
+        return load_weights(torch().nn.Linear(2, 1), "w.pt")
+
+    return call
+
+
+def moody() -> object:
+    """A model that ends with a sigmoid for single items only."""
+
+    class Moody(torch().nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return torch().sigmoid(x.mean(dim=1)) if len(x) == 1 else x.mean(dim=1)
+
+    return Settled(Moody())(torch().zeros(3, 4))
+
+
+CASES: Sequence[tuple[str, Case, str]] = [
+    ("int8-nothing", graph(["Neg"], partial(open_detector, precision="int8")), ""),
+    ("no-gradients/batchnorm", graph(
+        ["BatchNormalization"],
+        lambda path: onnx_function(path, "BatchNormalization")(torch().zeros(2, 3)),  # type: ignore[misc]
+        training_mode=1,
+    ), ""),
+    ("no-weights", weights(lambda: [1.0]), "w.pt"),
+    ("on-machine", lambda: accepted(Scorer().open(Sent.of(partial(open_detector, "gone.py:f")))), "gone.py"),
+    ("two-endings", moody, ""),
+    ("weights-unfit/error", weights(lambda: torch().nn.Linear(3, 1).state_dict()), "w.pt"),
+    ("which-output/onnx", graph(["Neg", "Abs"], open_detector), "Neg"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "case", "named"), [pytest.param(*case, id=case[0]) for case in CASES])
+def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
+    assert_produces(code, case, tmp_path, named)
+
+
+def test_a_machine_without_a_cuda_device(tmp_path: Path) -> None:
+    if torch().cuda.is_available():
+        pytest.skip("there is a CUDA device here")
+    assert_produces("no-cuda", lambda: pick_device("cuda"), tmp_path)
+
+
+def test_a_spark_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
+    """In a process of its own: Spark starts Java once in a process."""
+    pytest.importorskip("pyspark")
+    words = [sys.executable, "-m", "hitmiss", "score", "spark:t", "-m", "eer", "--json"]
+    own = {**os.environ, "JAVA_HOME": str(tmp_path)}
+    done = subprocess.run(words, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (5, "no-spark"), done.stderr
