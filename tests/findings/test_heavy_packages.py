@@ -16,11 +16,15 @@ from tests.findings.producing import Case, assert_produces
 
 from hitmiss.attacks.onnx_gradients import onnx_function
 from hitmiss.cluster.sending import Sent, accepted
+from hitmiss.core.design import Design
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.detection.checkpoints import load_weights
 from hitmiss.detection.on_device import pick_device
 from hitmiss.detection.opening import open_detector
 from hitmiss.detection.scorer import Scorer
 from hitmiss.detection.tracing import Settled
+from hitmiss.io.addresses import TableAddress
+from hitmiss.outofcore.warehouse import evaluate_table
 
 pytestmark = pytest.mark.extras
 
@@ -99,3 +103,36 @@ def test_a_spark_that_does_not_start_is_one_sentence(tmp_path: Path) -> None:
     own = {**os.environ, "JAVA_HOME": str(tmp_path)}
     done = subprocess.run(words, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (5, "no-spark"), done.stderr
+
+
+def database(statement: str, *more: str) -> None:
+    """Write a DuckDB file with a table of trials, and others."""
+    with pytest.importorskip("duckdb").connect("a.db") as connection:
+        connection.execute(f"CREATE TABLE t AS {statement}")
+        for at, other in enumerate(more):
+            connection.execute(f"CREATE TABLE k{at} AS {other}")
+
+
+def keyed_runs() -> object:
+    """Score two runs of a table with a key that is another table."""
+    item, label = "'i' || (i // 2) AS item", "CASE WHEN i % 2 = 0 THEN 'spoof' ELSE 'bonafide' END AS label"
+    database(
+        f"SELECT {item}, 's' || (i % 2) AS system, i * 7 % 11 AS score FROM range(80) AS r(i)",
+        f"SELECT 'i' || i AS item, {label} FROM range(40) AS r(i)",
+    )
+    table, key = TableAddress("duckdb", "a.db", "t"), TableAddress("duckdb", "a.db", "k0")
+    reading = ReadSpec(runs=("system",))
+    return evaluate_table(table, key=key, reading=reading, design=Design.of(["eer"], bootstrap=0))
+
+
+def many_counts() -> object:
+    """Count a table in which more than a million trials have scores of their own, with little memory."""
+    label = "CASE WHEN i % 2 = 0 THEN 'spoof' ELSE 'bonafide' END AS label"
+    database(f"SELECT 'i' || i AS item, {label}, i AS score FROM range(1000100) AS r(i)")
+    design = Design.of(["eer"], bootstrap=0)
+    return evaluate_table(TableAddress("duckdb", "a.db", "t"), design=design, memory=1)
+
+
+@pytest.mark.parametrize(("code", "case"), [("key-of-runs", keyed_runs), ("needs-more-memory", many_counts)])
+def test_tables_that_a_database_counts(code: str, case: Case, tmp_path: Path) -> None:
+    assert_produces(code, case, tmp_path)

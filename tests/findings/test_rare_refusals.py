@@ -17,7 +17,7 @@ from tests.findings.producing import Case, assert_produces
 from tests.robustness.test_versus import campaign, compare_attacks
 
 import hitmiss as hm
-from hitmiss.attacks.codec_engines import _run_ffmpeg
+from hitmiss.attacks.codec_engines import Engine, _by_av, _run_ffmpeg
 from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import Classifier
 from hitmiss.attacks.perform import Records, perform
@@ -52,6 +52,7 @@ from hitmiss.review.choice import choose
 from hitmiss.review.library import Library
 from hitmiss.runs.manifest import SCHEMA, Manifest, load_manifest
 from hitmiss.runs.manifest import sealed as manifest_sealed
+from hitmiss.stats import sketch
 
 
 def trials() -> Trials:
@@ -182,6 +183,7 @@ CASES: Sequence[tuple[str, Case, str]] = [
     ("all-failed/items", lambda: all_fail("items"), "cut off"),
     ("attested-failure", failed_claim, "claim.json"),
     ("bad-asv-key", verifier, "asv.txt"),
+    ("codec-empty", lambda: _by_av(Engine("av", "pcm_s16le", "pcm_s16le"), np.zeros(0, np.int16), 16000, None), "pcm_s16le"),
     ("ffmpeg-failed", failing_ffmpeg, "Unknown encoder"),
     ("key-not-a-table", lambda: replayed(
         Design.of(["eer"]), ReadSpec(), Files(("duckdb:a.db#scores",), ("key.csv",)), ()
@@ -204,4 +206,25 @@ CASES: Sequence[tuple[str, Case, str]] = [
 
 @pytest.mark.parametrize(("code", "case", "named"), [pytest.param(*case, id=case[0]) for case in CASES])
 def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
+    assert_produces(code, case, tmp_path, named)
+
+
+VERIFIED = Path(__file__).parent.parent / "official_reference" / "tandem" / "asvspoof2019_la" / "01_plain"
+BINNED: Sequence[tuple[str, Case, str]] = [
+    ("needs-every-trial/asv", (
+        f"score {VERIFIED}/cm_scores.txt -p asvspoof2019-la --asv {VERIFIED}/asv_scores.txt -m eer --bootstrap 0 --stream"
+    ), ""),
+    ("needs-more-memory/trials", lambda: [
+        streamed("--bootstrap 0", "spoof bonafide " * 100)(),
+        evaluate_streamed(["s0.csv"], metrics=["eer"], bootstrap=0, memory=1),
+    ], "trials lie where the numbers are decided"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "case", "named"), [pytest.param(*case, id=case[0]) for case in BINNED])
+def test_produced_where_scores_are_counted_in_bins(
+    code: str, case: Case, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with files of many millions of trials."""
+    monkeypatch.setattr(sketch, "LARGE", 4)
     assert_produces(code, case, tmp_path, named)
