@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.docs.pages import joined
 
-from hitmiss.attacks.family import forget
+from hitmiss.core.registry import forget
 from hitmiss.cli.main import run
 
 pytest.importorskip("av", reason="the extra audio is not installed")
@@ -37,7 +37,7 @@ def test_the_block_of_python_runs() -> None:
     try:
         exec(fenced("python"), names)
     finally:
-        forget("hum")
+        forget("hum", "attack")
     assert np.abs(np.asarray(names["hummed"])).max() == pytest.approx(0.05, rel=1e-3)
 
 

@@ -506,10 +506,12 @@ def _columns(given: object) -> object:
 
 
 def _identities(given: object) -> object:
-    words = [given] if isinstance(given, str) else given
-    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
+    """Return names of columns: a text is split at commas; in a list each is the name of a column, whatever it holds."""
+    if isinstance(given, str):
+        return tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    if not isinstance(given, Sequence) or not all(isinstance(word, str) for word in given):
         return given
-    return tuple(dict.fromkeys(name.strip() for word in words for name in word.split(",") if name.strip()))
+    return tuple(dict.fromkeys(given))
 
 
 def _groupings(given: object) -> object:

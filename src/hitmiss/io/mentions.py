@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hitmiss.core.columns import prefixed
 from hitmiss.core.finding import Remark
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.text_codes import is_text, text_codes
 from hitmiss.core.trials import Trials
 from hitmiss.io.cells import read_share
 from hitmiss.io.diagnostics import Diagnostics
@@ -50,9 +51,10 @@ def read_shares(rows: LoadedRows, name: str, spec: ReadSpec, ledger: Diagnostics
     cells = rows.frame[title]
     if cells.dtype == pl.Float64:
         return cells
-    cells = cells if cells.dtype == pl.Boolean else cells.cast(pl.String)
-    values, trial = cells.unique(), Diagnostics()
-    read = read_share(LoadedRows.of([Table("", values.to_frame())], {}), title, spec, trial)
+    cells, trial = cells if is_text(cells.dtype) else cells.cast(pl.String), Diagnostics()
+    codes, texts = text_codes(cells.fill_null(""))
+    values = pl.DataFrame({title: texts}, schema={title: pl.String})
+    read = read_share(LoadedRows.of([Table("", values)], {}), title, spec, trial)
     if not trial.findings:
-        return cells.replace_strict(values, read, return_dtype=pl.Float64)
-    return read_share(rows.put(cells), title, spec, ledger)  # the faults have places there
+        return read.gather(codes)
+    return read_share(rows.put(cells.cast(pl.String)), title, spec, ledger)  # the faults have places there

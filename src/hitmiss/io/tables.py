@@ -24,6 +24,7 @@ from hitmiss.io.blocks import HashingFile, blocks, digest, fetch_head
 from hitmiss.io.diagnostics import Diagnostics, Stop
 from hitmiss.io.fetch import fetch
 from hitmiss.io.frames import (
+    as_codes,
     as_text_or_numbers,
     look_at_frame,
     look_at_parquet,
@@ -90,9 +91,9 @@ def load(
     """
     if shape.frame is not None:
         series = [shape.frame.to_series(at).alias(ours) for ours, at in picks.items()]
-        return Table(
-            shape.name, pl.DataFrame([as_text_or_numbers(s, s.name in numeric) for s in series]), lines=shape.lines
-        )
+        coded = {name for name, kind in (kinds or {}).items() if kind == pl.Categorical}
+        read = [as_codes(s) if s.name in coded else as_text_or_numbers(s, s.name in numeric) for s in series]
+        return Table(shape.name, pl.DataFrame(read), lines=shape.lines)
     assert shape.content is not None  # a shape has either a frame or a content
     if shape.pieced is None:
         table = _of_block(shape, shape.content.data, has_header, picks, ledger, kinds)

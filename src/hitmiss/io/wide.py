@@ -23,7 +23,7 @@ from hitmiss.io.aliases import ALIASES, OURS, PREDICTED, plain
 from hitmiss.io.cells import number_in
 from hitmiss.io.columns import looks_headed
 from hitmiss.io.diagnostics import Diagnostics, Stop, listed
-from hitmiss.io.frames import head_of
+from hitmiss.io.frames import SAMPLE_ROWS, as_codes, head_of
 from hitmiss.io.json_lines import cell_text
 from hitmiss.io.languages import language_of
 from hitmiss.io.layouts import is_number
@@ -272,12 +272,12 @@ def long_rows(
         frame = table.frame
         used = {*(wide.labels.values() if labels else ()), *(wide.scores.values() if scores else ())}
         kept = [c for c in frame.columns if c not in used and plain(c) not in TEXTS and c not in (TYPE, QUESTION)]
-        beside = frame.select(kept)
+        beside = frame.select(as_codes(frame[c]) if repeats(frame[c]) else frame[c] for c in kept)
         if is_named and scores:
             beside = beside.with_columns(pl.lit(language).alias("language"))
         parts = []
         for name in wide.labels:
-            own = [pl.lit(name).alias(TYPE), pl.lit(name).alias(QUESTION)]
+            own = [pl.lit(name, pl.Categorical).alias(TYPE), pl.lit(name).alias(QUESTION)]
             if labels:
                 own.append(pl.lit(frame[wide.labels[name]]).alias(wide.titles[0]))
             if scores:
@@ -295,6 +295,12 @@ def long_rows(
             )
         )
     return made
+
+
+def repeats(column: pl.Series) -> bool:
+    """Return whether the first cells of a column of texts repeat, as those of languages and identities do."""
+    head = column.head(SAMPLE_ROWS)
+    return column.dtype == pl.String and 2 * head.n_unique() < len(head)
 
 
 def note_wide(wide: Wide, ledger: Diagnostics) -> None:
