@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from tests.docs.pages import joined
 
-from hitmiss.core.registry import forget
 from hitmiss.cli.main import run
+from hitmiss.core.registry import forget
 
 pytest.importorskip("av", reason="the extra audio is not installed")
 ROOT = Path(__file__).resolve().parents[2]
