@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from tests.findings.producing import Case, assert_produces
 
 from hitmiss.attacks.onnx_gradients import onnx_function
 from hitmiss.cluster.sending import Sent, accepted
+from hitmiss.core.ask_spec import AskSpec
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.detection.checkpoints import load_weights
@@ -24,6 +28,8 @@ from hitmiss.detection.opening import open_detector
 from hitmiss.detection.scorer import Scorer
 from hitmiss.detection.tracing import Settled
 from hitmiss.io.addresses import TableAddress
+from hitmiss.llm.plain_models import PlainModel
+from hitmiss.llm.secrets import Secrets
 from hitmiss.outofcore.warehouse import evaluate_table
 
 pytestmark = pytest.mark.extras
@@ -136,3 +142,36 @@ def many_counts() -> object:
 @pytest.mark.parametrize(("code", "case"), [("key-of-runs", keyed_runs), ("needs-more-memory", many_counts)])
 def test_tables_that_a_database_counts(code: str, case: Case, tmp_path: Path) -> None:
     assert_produces(code, case, tmp_path)
+
+
+class Blocking(BaseHTTPRequestHandler):
+    """A provider that answers with an error and the status of success."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b'{"error": {"message": "the prompt was blocked"}}'
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # the name of the base class
+        """Say nothing."""
+
+
+def test_a_provider_that_answers_without_an_answer(tmp_path: Path) -> None:
+    pytest.importorskip("httpx")
+
+    async def ask(address: str) -> object:
+        model = PlainModel("judge", AskSpec(base_url=address, max_retries=0), None, Secrets(), None)
+        try:
+            return await model.send([])
+        finally:
+            await model.aclose()
+
+    with HTTPServer(("127.0.0.1", 0), Blocking) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}/v1"
+        assert_produces("provider-refused", lambda: asyncio.run(ask(address)), tmp_path, "the prompt was blocked")
+        thread.join()

@@ -21,6 +21,8 @@ from hitmiss.attacks.codec_engines import Engine, _by_av, _run_ffmpeg
 from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import Classifier
 from hitmiss.attacks.perform import Records, perform
+from hitmiss.boards.board import make_board
+from hitmiss.boards.plan import find_plan
 from hitmiss.claims.attestation import PREDICATE, STATEMENT, check_attestation
 from hitmiss.claims.replay import Files, replayed
 from hitmiss.cluster.ray import Head
@@ -134,11 +136,15 @@ def all_fail(kind: str) -> object:
     return work_on_calls(plan, RunSpec(patience=0), output="r.jsonl", models=models)
 
 
-def attacked(family: str, **aim: str) -> object:
+def attacked(family: str, y: object, **aim: str) -> object:
     """Attack a record of two leads."""
-    model = Classifier(lambda x: 1 / (1 + np.exp(-x.mean(axis=(1, 2))[:, None] * [1, 2])), outputs="multilabel")
+    model = Classifier(
+        lambda x: 1 / (1 + np.exp(-x.mean(axis=(1, 2))[:, None] * [1, 2])),
+        outputs="multilabel",
+        differentiable=lambda x: x,
+    )
     signals = np.random.default_rng(0).normal(size=(1, 200, 2))
-    records = Records(signals, np.array([[1.0, 0.0]]), 100.0, model, ("a", "b"))
+    records = Records(signals, y, 100.0, model, ("a", "b"))  # type: ignore[arg-type]
     return perform(records, [0], [PerturbationConfig(family, 0.5, 1.0, **aim)], [np.random.default_rng(0)])  # type: ignore[arg-type]
 
 
@@ -169,6 +175,18 @@ def renamed_away() -> object:
     return evaluate_streamed(["s0.csv"], metrics=["eer"], reading=reading)
 
 
+def board_of_speakers() -> object:
+    """Rank two systems whose files say differently who speaks, with intervals over speakers."""
+    for folder in ("keys", "sub/a", "sub/b"):
+        Path(folder).mkdir(parents=True)
+    key = "".join(f"i{k},{('spoof', 'bonafide')[k % 2]}\n" for k in range(60))
+    Path("keys/d.csv").write_text("item,label\n" + key)
+    for name, speakers in (("a", 5), ("b", 6)):
+        rows = "".join(f"i{k},{k * 7 % 13},s{k % speakers}\n" for k in range(60))
+        Path(f"sub/{name}/d.csv").write_text("item,score,speaker\n" + rows)
+    return make_board(find_plan(Path("sub"), Path("keys")), Design.of(["eer"], bootstrap=50, unit="speaker"))
+
+
 def half_described() -> object:
     """Read a run that names its rows and not how to read them."""
     Path("run").mkdir()
@@ -195,10 +213,13 @@ CASES: Sequence[tuple[str, Case, str]] = [
     ("no-development/confidences", lambda: decided(trials(), Design(triage=TriageRules(recalibration="pav"))), ""),
     ("no-fit", barely_spread, "pav"),
     ("no-rows/where", renamed_away, "codec=c"),
+    ("no-truth", lambda: attacked("pgd", None), "pgd"),
     ("nothing-to-review/shown", without_media, ""),
+    ("no-figures", "report verdicts.csv -p fake-image -o r.html", "verdicts"),
     ("only-in-one/attack", more_attacks, "fgsm"),
     ("pictures-refused", unknown_curve, "r.json"),
-    ("target-unused/any-bit", lambda: attacked("hop_skip_jump", target_class="a"), "hop_skip_jump"),
+    ("target-unused/any-bit", lambda: attacked("hop_skip_jump", [[1.0, 0.0]], target_class="a"), "hop_skip_jump"),
+    ("unpaired/not", board_of_speakers, "a and b"),
     ("unseen-file", lambda: accepted(attempted(lambda: Path("gone.csv").read_text())), "gone.csv"),
     ("which-class/shards", streamed("--bootstrap 0 --higher dog --positive cat", "cat dog"), ""),
 ]  # fmt: skip
@@ -206,6 +227,8 @@ CASES: Sequence[tuple[str, Case, str]] = [
 
 @pytest.mark.parametrize(("code", "case", "named"), [pytest.param(*case, id=case[0]) for case in CASES])
 def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
+    rows = "".join(f"i{k},{('real', 'fake')[k % 2]},{('real', 'fake')[k // 3 % 2]}\n" for k in range(40))
+    (tmp_path / "verdicts.csv").write_text("id,label,decision\n" + rows)
     assert_produces(code, case, tmp_path, named)
 
 
