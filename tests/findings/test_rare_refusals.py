@@ -46,6 +46,7 @@ from hitmiss.llm.detectors import Model
 from hitmiss.llm.items import read_items
 from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.run import work_on_calls
+from hitmiss.outofcore import stream
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.protocols.triage import decided
 from hitmiss.reports.pictures import load
@@ -232,11 +233,21 @@ def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
     assert_produces(code, case, tmp_path, named)
 
 
+def speakers_of_groups() -> object:
+    """Ask trials, of which only intervals over speakers were asked before, for the numbers of single speakers."""
+    score = np.random.default_rng(0).normal(size=800).round(3)
+    rows = "".join(f"i{k},{('spoof', 'bonafide')[k % 2]},{score[k]},s{k % 7}\n" for k in range(800))
+    Path("u.csv").write_text("id,label,score,speaker\n" + rows)
+    found = evaluate_streamed(["u.csv"], metrics=["eer"], unit="speaker", bootstrap=20)
+    return hm.measure(found.trials, "eer", by="speaker", bootstrap=0)
+
+
 VERIFIED = Path(__file__).parent.parent / "official_reference" / "tandem" / "asvspoof2019_la" / "01_plain"
 BINNED: Sequence[tuple[str, Case, str]] = [
     ("needs-every-trial/asv", (
         f"score {VERIFIED}/cm_scores.txt -p asvspoof2019-la --asv {VERIFIED}/asv_scores.txt -m eer --bootstrap 0 --stream"
     ), ""),
+    ("needs-every-trial/some-units", speakers_of_groups, "numbers of some units alone"),
     ("needs-more-memory/trials", lambda: [
         streamed("--bootstrap 0", "spoof bonafide " * 100)(),
         evaluate_streamed(["s0.csv"], metrics=["eer"], bootstrap=0, memory=1),
@@ -250,4 +261,5 @@ def test_produced_where_scores_are_counted_in_bins(
 ) -> None:
     """As with files of many millions of trials."""
     monkeypatch.setattr(sketch, "LARGE", 4)
+    monkeypatch.setattr(stream, "UNIT_BYTES", 10**9)
     assert_produces(code, case, tmp_path, named)
