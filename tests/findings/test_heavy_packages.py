@@ -77,6 +77,7 @@ def moody() -> object:
 
 
 CASES: Sequence[tuple[str, Case, str]] = [
+    ("int8-on-cpu", graph(["Neg"], partial(open_detector, precision="int8", device="cuda")), ""),
     ("int8-nothing", graph(["Neg"], partial(open_detector, precision="int8")), ""),
     ("no-gradients/batchnorm", graph(
         ["BatchNormalization"],
