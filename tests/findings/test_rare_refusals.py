@@ -33,14 +33,11 @@ from hitmiss.core.design import Design, TriageRules
 from hitmiss.core.envelope import sealed_envelope
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.derive.calibration import fit_affine
 from hitmiss.detection.detector import as_detector
 from hitmiss.detection.loop import run_detector
 from hitmiss.detection.settings import Settings
-from hitmiss.engine.drawn import Drawn
-from hitmiss.engine.interval import ends_of_draws
 from hitmiss.evaluation.protocol import find_protocol, read_trials
 from hitmiss.io.manifest import read_manifest
 from hitmiss.llm.detectors import Model
@@ -219,7 +216,7 @@ CASES: Sequence[tuple[str, Case, str]] = [
     ("labels-name-no-class/shards", streamed("--bootstrap 0", "spoof bonafide", "0 1"), ""),
     ("lost-cluster", silent_head, "127.0.0.1"),
     ("malformed-run-facts/names", half_described, ""),
-    ("no-bca", lambda: ends_of_draws(None, Drawn(0.5, replicates=np.ones(9)), SamplingPlan(method="bca")), "BCa"),  # type: ignore
+    ("no-bca", "score verdicts.csv -p triage -m aurc --interval bca --bootstrap 50", "BCa"),
     ("no-development/confidences", lambda: decided(trials(), Design(triage=TriageRules(recalibration="pav"))), ""),
     ("no-fit", barely_spread, "pav"),
     ("no-rows/where", renamed_away, "codec=c"),
@@ -237,8 +234,8 @@ CASES: Sequence[tuple[str, Case, str]] = [
 
 @pytest.mark.parametrize(("code", "case", "named"), [pytest.param(*case, id=case[0]) for case in CASES])
 def test_produced(code: str, case: Case, named: str, tmp_path: Path) -> None:
-    rows = "".join(f"i{k},{('real', 'fake')[k % 2]},{('real', 'fake')[k // 3 % 2]}\n" for k in range(40))
-    (tmp_path / "verdicts.csv").write_text("id,label,decision\n" + rows)
+    rows = "".join(f"i{k},{('real', 'fake')[k % 2]},{('real', 'fake')[k // 3 % 2]},0.{k + 10}\n" for k in range(40))
+    (tmp_path / "verdicts.csv").write_text("id,label,decision,confidence\n" + rows)
     assert_produces(code, case, tmp_path, named)
 
 
