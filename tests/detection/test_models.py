@@ -440,7 +440,10 @@ def test_an_onnx_model_in_eight_bits_is_close_and_no_score_depends_on_its_batch(
     assert rounded.identity["precision"] == "int8" and "precision" not in exact.identity
     outcome = run_detector(rounded, corpus(8), Settings(), output=tmp_path / "run", load=clip)
     assert any(note.startswith("int8: log-odds of 8 clips differ from those in float32") for note in outcome.notes)
-    for given, code in (({"precision": "bf16"}, "precision"), ({"precision": "int8", "device": "cuda"}, "int8-on-cpu")):
+    for given, code in (
+        ({"precision": "bf16"}, "bad-precision"),
+        ({"precision": "int8", "device": "cuda"}, "int8-on-cpu"),
+    ):
         with pytest.raises(UsageError) as refused:
             open_detector(str(path), **given)
         assert refused.value.code == code
