@@ -96,7 +96,7 @@ def test_control_characters_of_the_data_are_shown_not_obeyed(tmp_path: Path, cap
         (["list", "metrix"], "'metrics'"),
         (["list", "metrics", "--jsn"], "--json"),
         (["show"], "`hitmiss show --help`"),
-        (["show", "eeer"], "did you mean 'eer'?"),
+        (["show", "eeer"], "did you mean 'eer'"),
         (["show", "eer(tie=1)"], "did you mean 'ties'?"),
         (["--plugin", "nowhere.py", "list", "metrics"], "no plug-in file nowhere.py"),
     ],

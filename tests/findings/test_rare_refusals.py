@@ -18,7 +18,7 @@ from tests.findings.producing import Case, assert_produces
 from tests.robustness.test_versus import campaign, compare_attacks
 
 import hitmiss as hm
-from hitmiss.attacks.codec_engines import Engine, _by_av, _run_ffmpeg
+from hitmiss.attacks.codec_engines import Engine, _by_av, _run_ffmpeg, ffmpeg_program
 from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import Classifier
 from hitmiss.attacks.perform import Records, perform
@@ -90,7 +90,11 @@ def failing_ffmpeg() -> object:
     Path("ffmpeg").chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HITMISS_FFMPEG", str(Path("ffmpeg").resolve()))
-        return _run_ffmpeg(["-c:a", "none"], b"")
+        ffmpeg_program.cache_clear()
+        try:
+            return _run_ffmpeg(["-c:a", "none"], b"")
+        finally:
+            ffmpeg_program.cache_clear()
 
 
 def silent_head() -> object:

@@ -100,12 +100,13 @@ def attack(function: F) -> F:
     UsageError
         If the function takes other positional arguments, or the name is taken.
 
+    >>> import hitmiss.core.registry
     >>> @attack
     ... def halve(x, strength, rng, *, depth=0.5):
     ...     return x * (1 - strength * depth)
     >>> find_attack("halve").apply(np.ones(2), 0.5, np.random.default_rng(0)).tolist()
     [0.75, 0.75]
-    >>> forget("halve")
+    >>> hitmiss.core.registry.forget("halve", "attack")
     """
     name = function.__name__
     parameters = inspect.signature(function).parameters.values()

@@ -46,7 +46,7 @@ def open_tool(text: str) -> Tool:
 
     >>> open_tool("math:sqrt")
     Traceback (most recent call last):
-    hitmiss.core.errors.UsageError: math:sqrt cannot be a tool: it has no docstring ...
+    hitmiss.core.errors.UsageError: math:sqrt cannot be a tool: it has no docstring that says to the model what it does
     """
     function = find_object(text)
     if not callable(function):
