@@ -33,7 +33,7 @@ USUAL_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
 def meant_by(word: str, known: Iterable[str]) -> str | None:
     """Return the keyword that was probably meant: a usual word for it, or the most similar one.
 
-    >>> meant_by("y_true", ["label", "score"]), meant_by("metric", ["maximize"]), meant_by("boostrap", ["bootstrap"])
+    >>> meant_by("y_true", ["label", "score"]), meant_by("metric", ["maximize"]), meant_by("bootstraps", ["bootstrap"])
     ('label', 'maximize', 'bootstrap')
     """
     own = list(known)
