@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import wave
 import zipfile
@@ -21,6 +22,7 @@ from hitmiss.boards.exchange import write_arena
 from hitmiss.boards.plan import read_plan
 from hitmiss.cluster.ray import Cluster
 from hitmiss.core.design import Design
+from hitmiss.core.errors import DataError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
@@ -123,15 +125,20 @@ def full_disk() -> object:
 
 
 def packed_log() -> object:
-    """An archive whose members are packed by a method that this Python does not know."""
+    """An archive whose members are packed by a method that no Python knows (PPMd)."""
+    return read_log(archive(98, b"{}"))
+
+
+def archive(method: int, held: bytes) -> Path:
+    """Write an archive that says of its header that it is packed by this method."""
     with zipfile.ZipFile("a.eval", "w") as file:
-        file.writestr("header.json", "{}")
+        file.writestr("header.json", held)
     data = bytearray(Path("a.eval").read_bytes())
-    data[8:10] = (93).to_bytes(2, "little")
+    data[8:10] = method.to_bytes(2, "little")
     at = data.index(b"PK\x01\x02") + 10
-    data[at : at + 2] = (93).to_bytes(2, "little")
+    data[at : at + 2] = method.to_bytes(2, "little")
     Path("a.eval").write_bytes(bytes(data))
-    return read_log(Path("a.eval"))
+    return Path("a.eval")
 
 
 CASES: Sequence[tuple[str, Case]] = [
@@ -182,3 +189,10 @@ def test_a_picture_of_too_many_pixels_is_not_shown(tmp_path: Path) -> None:
     file = tmp_path / "large.png"
     image.new("1", (11_000, 10_000)).save(file)
     assert_produces("picture-too-large/shown", lambda: _check_picture(file), tmp_path, "large.png")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, pytest.param(93, id="zstd", marks=pytest.mark.extras)])
+def test_a_log_whose_archive_is_damaged_is_refused_by_name(method: int, tmp_path: Path) -> None:
+    with contextlib.chdir(tmp_path), pytest.raises(DataError, match=r"a\.eval") as caught:
+        read_log(archive(method, b"neither packed nor JSON"))
+    assert caught.value.code == "broken-log"

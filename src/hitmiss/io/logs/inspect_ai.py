@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -98,6 +99,16 @@ def _unpacked(path: Path) -> dict[str, object]:
                 samples = [json.loads(packed.read(name)) for name in names if name.startswith("samples/")]
     except NotImplementedError:
         raise EnvironmentFault.of("log-packed", path_name=path.name) from None
-    except (zipfile.BadZipFile, ValueError) as error:
+    except _damages() as error:
         raise DataError.of("broken-log", path_name=path.name, line=f": {error}") from None
     return {**header, "samples": samples}
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """Return what a damaged archive raises when it is read."""
+    known = (zipfile.BadZipFile, zlib.error, EOFError, ValueError)
+    with suppress(ImportError):
+        from zstandard import ZstdError
+
+        return (*known, ZstdError)
+    return known
