@@ -223,3 +223,16 @@ def test_blank_cells_mention_nothing_and_are_counted(tmp_path: Path, capsys: Cap
     told = json.loads(capsys.readouterr().out)
     assert of(told["estimates"], "value") == pytest.approx(published(label, one, blank), abs=1e-12)
     assert any("muslim: 20 blank cells" in w for w in told["warnings"])
+
+
+@pytest.mark.parametrize("words", [["score", "-p", "toxicity", "-m", "roc_auc"], ["toxicity"]])
+def test_a_fault_of_a_text_with_several_labels_is_named_once_by_its_id(
+    words: list[str], tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "wide.csv"
+    rows = [f"t{k},{k % 2},{k // 2 % 2},0.{k % 10},0.{k % 7},{'maybe' if k == 25 else k % 2}" for k in range(30)]
+    path.write_text("\n".join(["id,toxic,threat,toxic_prob,threat_prob,women", *rows]) + "\n")
+    assert run([*words, str(path), "--identity", "women", "--bootstrap", "0", "--json"]) == 3
+    (fault,) = json.loads(capsys.readouterr().out)["error"]["faults"]
+    assert (fault["file"], fault["row"], fault["column"], fault["value"]) == ("wide.csv", None, "women", "maybe")
+    assert "'t25'" in fault["message"]
